@@ -1,0 +1,1 @@
+"""Stream-Omni's services, one package a tier, on one shared chassis."""

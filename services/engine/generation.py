@@ -1,0 +1,226 @@
+"""Live generations of one model: from the engine's steps to their readers.
+
+A step is handled in one synchronous pass: no task, no queue, no await a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from services.chassis.drain import Drain
+from services.chassis.errors import DeadlineExceeded, InternalError, ServiceError
+from services.engine.metrics import ModelMetrics
+from services.engine.port import Engine, EngineRequest, Finish, Load, Logprobs, Output, Prefilled, Step
+from services.engine.validation import GenerationSpec, check_generation
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts of one choice."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+
+class Sink(Protocol):
+    """Where a generation's events go. Calls are synchronous and must not raise."""
+
+    def started(self, prompt_tokens: int, prefilled: Prefilled) -> None:
+        """The prompt is computed. First, once."""
+
+    def delta(self, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
+        """The next tokens of a choice."""
+
+    def finished(self, index: int, finish: Finish, usage: Usage) -> None:
+        """A choice ended. Once for each choice."""
+
+    def failed(self, error: ServiceError) -> None:
+        """The generation is over with an error. Nothing follows."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """One choice of a generation."""
+
+    index: int
+    request_id: str
+    completion_tokens: int = 0
+    last_token_time: float = 0.0
+    ended: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Generation:
+    """One live generation."""
+
+    owner: Generations
+    spec: GenerationSpec
+    sink: Sink
+    arrival_time: float
+    choices: list[Choice] = field(default_factory=list)
+    cached_tokens: int | None = None
+    deadline: asyncio.TimerHandle | None = None
+    over: bool = False
+
+    def cancel(self) -> None:
+        """End it without a further event. One that is over is left alone."""
+        self.owner.cancel(self)
+
+
+class Generations:
+    """The live generations of one loaded model.
+
+    Args:
+        engine: the model.
+        admission: places for choices, shared by all models of the process.
+        metrics: the model's metrics.
+        on_load: is told of the engine's load when it changes.
+    """
+
+    def __init__(
+        self, engine: Engine, admission: Drain, metrics: ModelMetrics, on_load: Callable[[Load], None]
+    ) -> None:
+        self._engine = engine
+        self._admission = admission
+        self._metrics = metrics
+        self._on_load = on_load
+        self._numbers = itertools.count()
+        self._choices: dict[str, tuple[Generation, Choice]] = {}
+
+    def start(self, spec: GenerationSpec, sink: Sink) -> Generation:
+        """Begin a generation; its events go to `sink`.
+
+        Raises:
+            InvalidRequest, Unsupported: the request does not fit the model.
+            Overloaded, Draining: there is no place for it.
+        """
+        check_generation(spec, self._engine.limits)
+        self._admission.enter(spec.n)
+        generation = Generation(self, spec, sink, time.monotonic())
+        # Callers' ids need not be unique; the engine's must be.
+        number = next(self._numbers)
+        try:
+            for index in range(spec.n):
+                choice = Choice(index, f"{number}-{index}")
+                self._engine.add(_engine_request(spec, choice))
+                generation.choices.append(choice)
+                self._choices[choice.request_id] = (generation, choice)
+        except BaseException:
+            self._end(generation)
+            self._admission.leave(spec.n - len(generation.choices))
+            raise
+        if spec.deadline_seconds is not None:
+            generation.deadline = asyncio.get_running_loop().call_later(spec.deadline_seconds, self._expire, generation)
+        log.info(
+            "generation started",
+            request_id=spec.request_id,
+            prompt_tokens=len(spec.prompt_token_ids),
+            n=spec.n,
+        )
+        return generation
+
+    def cancel(self, generation: Generation) -> None:
+        """End one generation, as its `cancel` does."""
+        if not generation.over:
+            self._metrics.cancelled.inc()
+            self._log_end(generation, "cancelled")
+            self._end(generation)
+
+    def fail_all(self, error: ServiceError) -> None:
+        """End all generations with an error."""
+        for generation in {id(generation): generation for generation, _ in self._choices.values()}.values():
+            self._fail(generation, error)
+
+    def on_step(self, step: Step) -> None:
+        """Hand one step's outputs to their generations."""
+        now = time.monotonic()
+        for output in step.outputs:
+            entry = self._choices.get(output.request_id)
+            # Output under way when its generation was cancelled is dropped here.
+            if entry is not None:
+                self._on_output(*entry, output, now)
+        if step.load is not None:
+            self._metrics.set_load(step.load)
+            self._on_load(step.load)
+
+    def _on_output(self, generation: Generation, choice: Choice, output: Output, now: float) -> None:
+        if output.failed:
+            self._fail(generation, InternalError())
+            return
+        sink = generation.sink
+        if output.prefilled is not None and generation.cached_tokens is None:
+            generation.cached_tokens = output.prefilled.cached_tokens
+            self._metrics.prefilled(len(generation.spec.prompt_token_ids), output.prefilled.cached_tokens)
+            sink.started(len(generation.spec.prompt_token_ids), output.prefilled)
+        token_ids = list(output.token_ids)
+        if token_ids:
+            since = choice.last_token_time or generation.arrival_time
+            self._metrics.tokens(len(token_ids), now - since, first=choice.completion_tokens == 0)
+            choice.completion_tokens += len(token_ids)
+            choice.last_token_time = now
+            sink.delta(choice.index, token_ids, output.logprobs)
+        # The sink may have cancelled its generation during the delta.
+        if output.finish is not None and not generation.over:
+            self._finish(generation, choice, output.finish, now)
+
+    def _finish(self, generation: Generation, choice: Choice, finish: Finish, now: float) -> None:
+        choice.ended = True
+        del self._choices[choice.request_id]
+        self._admission.leave()
+        usage = Usage(len(generation.spec.prompt_token_ids), choice.completion_tokens, generation.cached_tokens or 0)
+        self._metrics.finished(finish.reason.value, now - generation.arrival_time)
+        generation.sink.finished(choice.index, finish, usage)
+        if all(other.ended for other in generation.choices):
+            self._log_end(generation, finish.reason.value)
+            self._end(generation)
+
+    def _expire(self, generation: Generation) -> None:
+        self._fail(generation, DeadlineExceeded("the request's time is over; allow more or ask for less"))
+
+    def _fail(self, generation: Generation, error: ServiceError) -> None:
+        if generation.over:
+            return
+        self._log_end(generation, error.reason)
+        self._end(generation)
+        generation.sink.failed(error)
+
+    def _end(self, generation: Generation) -> None:
+        generation.over = True
+        if generation.deadline is not None:
+            generation.deadline.cancel()
+        live = [choice.request_id for choice in generation.choices if not choice.ended]
+        for request_id in live:
+            del self._choices[request_id]
+        if live:
+            self._admission.leave(len(live))
+            self._engine.abort(live)
+
+    def _log_end(self, generation: Generation, outcome: str) -> None:
+        log.info(
+            "generation ended",
+            request_id=generation.spec.request_id,
+            outcome=outcome,
+            completion_tokens=sum(choice.completion_tokens for choice in generation.choices),
+            seconds=round(time.monotonic() - generation.arrival_time, 3),
+        )
+
+
+def _engine_request(spec: GenerationSpec, choice: Choice) -> EngineRequest:
+    return EngineRequest(
+        request_id=choice.request_id,
+        prompt_token_ids=spec.prompt_token_ids,
+        sampling=spec.sampling.for_choice(choice.index),
+        priority=spec.priority,
+        cache_salt=spec.cache_salt,
+        traceparent=spec.traceparent,
+    )

@@ -1,0 +1,126 @@
+"""The link as the engine serves it: commands in, one frame a step out."""
+
+from __future__ import annotations
+
+import structlog
+
+from services.chassis.errors import InternalError, InvalidRequest, ServiceError
+from services.chassis.link_server import Outbox
+from services.engine import wire
+from services.engine.generation import Generation, Usage
+from services.engine.models import Models
+from services.engine.port import Finish, Logprobs, Prefilled
+from streamomni.engine.v1 import engine_pb2
+
+log = structlog.get_logger(__name__)
+
+
+class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
+    """Gathers the frame of all generations of one link."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._forget()
+
+    def add_tokens(self, stream_id: int, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
+        """Add an entry."""
+        if logprobs is not None:
+            entry = engine_pb2.EntryLogprobs(entry=len(self._stream_ids), logprobs=wire.logprobs_message(logprobs))
+            self._events.append(engine_pb2.StreamEvent(stream_id=stream_id, logprobs=entry))
+        self._stream_ids.append(stream_id)
+        self._indices.append(index)
+        self._any_index |= index
+        self._token_counts.append(len(token_ids))
+        self._token_ids.extend(token_ids)
+        self._added(8 * (len(token_ids) + 3) + (len(logprobs.top_logprobs) * 12 if logprobs else 0))
+
+    def add_event(self, event: engine_pb2.StreamEvent) -> None:
+        """Add an event."""
+        self._events.append(event)
+        self._added(event.ByteSize())
+
+    def _take(self) -> engine_pb2.GenerateManyResponse:
+        frame = engine_pb2.GenerateManyResponse(
+            stream_ids=self._stream_ids,
+            indices=self._indices if self._any_index else (),
+            token_counts=self._token_counts,
+            token_ids=self._token_ids,
+            events=self._events,
+        )
+        self._forget()
+        return frame
+
+    def _forget(self) -> None:
+        self._stream_ids: list[int] = []
+        self._indices: list[int] = []
+        self._any_index = 0
+        self._token_counts: list[int] = []
+        self._token_ids: list[int] = []
+        self._events: list[engine_pb2.StreamEvent] = []
+
+
+class ServedLink:
+    """The generations that one link started."""
+
+    def __init__(self, models: Models, outbox: EngineOutbox) -> None:
+        self._models = models
+        self._outbox = outbox
+        self._live: dict[int, Generation] = {}
+
+    def execute(self, command: engine_pb2.GenerateManyRequest) -> None:
+        """Carry out one command; a failure becomes an event of its stream."""
+        if command.HasField("start"):
+            try:
+                self._start(command.start.stream_id, command.start.request)
+            except ServiceError as error:
+                self._outbox.add_event(wire.failed(command.start.stream_id, error))
+            except Exception:
+                log.exception("generation failed to start", request_id=command.start.request.request_id)
+                self._outbox.add_event(wire.failed(command.start.stream_id, InternalError()))
+        elif command.HasField("cancel"):
+            generation = self._live.pop(command.cancel.stream_id, None)
+            if generation is not None:
+                generation.cancel()
+
+    def cancel_all(self) -> None:
+        """End all that the link started: its client is gone."""
+        while self._live:
+            self._live.popitem()[1].cancel()
+
+    def _start(self, stream_id: int, request: engine_pb2.GenerateRequest) -> None:
+        if stream_id in self._live:
+            raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
+        model = self._models.find(request.model)
+        spec = wire.generation_spec(request)
+        self._live[stream_id] = model.start(spec, _LinkSink(stream_id, model.name, spec.n, self._outbox, self._live))
+
+
+class _LinkSink:
+    """Writes one generation's events to its link."""
+
+    def __init__(
+        self, stream_id: int, model: str, choices: int, outbox: EngineOutbox, live: dict[int, Generation]
+    ) -> None:
+        self._stream_id = stream_id
+        self._model = model
+        self._unfinished = choices
+        self._outbox = outbox
+        self._live = live
+
+    def started(self, prompt_tokens: int, prefilled: Prefilled) -> None:
+        event = wire.started(prompt_tokens, prefilled, self._model)
+        self._outbox.add_event(engine_pb2.StreamEvent(stream_id=self._stream_id, started=event))
+
+    def delta(self, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
+        self._outbox.add_tokens(self._stream_id, index, token_ids, logprobs)
+
+    def finished(self, index: int, finish: Finish, usage: Usage) -> None:
+        event = wire.finished(index, finish, usage)
+        self._outbox.add_event(engine_pb2.StreamEvent(stream_id=self._stream_id, finished=event))
+        self._unfinished -= 1
+        if self._unfinished == 0:
+            self._live.pop(self._stream_id, None)
+
+    def failed(self, error: ServiceError) -> None:
+        self._outbox.add_event(wire.failed(self._stream_id, error))
+        self._live.pop(self._stream_id, None)
