@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import aclosing
 
 import grpc.aio
 import structlog
 from prometheus_client import CollectorRegistry
 
+from services.chassis.changes import Changes
 from services.chassis.drain import Drain
 from services.chassis.grpc_server import Health, grpc_server
 from services.chassis.logs import configure_logs
@@ -16,10 +18,11 @@ from services.chassis.metrics_server import metrics_server
 from services.chassis.settings import SettingsError
 from services.chassis.stop import run_until_stopped
 from services.engine.metrics import EngineMetrics
-from services.engine.models import Changes, Model, Models
+from services.engine.models import Model, Models
 from services.engine.port import EngineDead, EngineLoader
 from services.engine.servicer import EngineServicer
 from services.engine.settings import EngineSettings
+from services.engine.vllm_process import prepare_environment
 from streamomni.engine.v1 import engine_pb2_grpc
 
 log = structlog.get_logger(__name__)
@@ -63,8 +66,9 @@ async def serve(settings: EngineSettings, loader: EngineLoader, stopping: asynci
 
 
 async def _report_health(models: Models, health: Health) -> None:
-    async for _ in models.watch():
-        await health.set_serving(models.ready)
+    async with aclosing(models.watch()) as changes:
+        async for _ in changes:
+            await health.set_serving(models.ready)
 
 
 def main() -> int:
@@ -78,7 +82,8 @@ def main() -> int:
         print(f"engine: {error}", file=sys.stderr)
         return 2
     configure_logs("engine", settings.log_level)
-    # Takes seconds, so wrong settings are told before.
+    prepare_environment()
+    # Takes seconds, so wrong settings are told before; and vLLM reads its environment when imported.
     from services.engine.vllm_engine import VllmLoader
 
     loader = VllmLoader(settings.model, settings.args)

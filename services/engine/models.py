@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
 
 import structlog
 
+from services.chassis.changes import Changes
 from services.chassis.drain import Drain
 from services.chassis.errors import Loading, NotFound, Unavailable
 from services.engine.generation import Generation, Generations, Sink
@@ -46,22 +48,6 @@ class ModelStatus:
     load: Load
     failure: str
     tokenizer_digest: str
-
-
-class Changes:
-    """Wakes those who wait for the next change."""
-
-    def __init__(self) -> None:
-        self._next = asyncio.Event()
-
-    def mark(self) -> None:
-        """Something changed."""
-        waiting, self._next = self._next, asyncio.Event()
-        waiting.set()
-
-    async def wait(self) -> None:
-        """Wait for the next change."""
-        await self._next.wait()
 
 
 class Model:
@@ -225,11 +211,6 @@ class Models:
 
     async def watch(self) -> AsyncGenerator[list[ModelStatus], None]:
         """Yield the statuses at once, then after changes, at most about once a second."""
-        while True:
-            changed = asyncio.ensure_future(self._changes.wait())
-            try:
+        async with aclosing(self._changes.each(_WATCH_INTERVAL_SECONDS)) as changes:
+            async for _ in changes:
                 yield self.statuses()
-                await asyncio.sleep(_WATCH_INTERVAL_SECONDS)
-                await changed
-            finally:
-                changed.cancel()

@@ -48,9 +48,6 @@ from services.engine.port import (
 
 log = structlog.get_logger(__name__)
 
-# gRPC and fork do not go together, and an engine is loaded again while gRPC is live.
-_PROCESS_ENVIRONMENT = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn", "VLLM_NO_USAGE_STATS": "1"}
-
 # What a CPU engine needs beyond vLLM's own defaults: bfloat16 gives wrong text
 # there, compiling gains nothing, and a seeded request whose prompt is prefilled
 # in chunks kills the engine.
@@ -108,7 +105,6 @@ class VllmLoader:
             processor.renderer.shutdown()
 
     def _start(self) -> tuple[VllmConfig, AsyncMPClient]:
-        os.environ.update(_PROCESS_ENVIRONMENT)
         arguments = dict(self._arguments)
         if current_platform.is_cpu():
             arguments = {**_CPU_ARGUMENTS, **arguments}

@@ -1,6 +1,6 @@
-"""What vLLM's own processes do first, through vLLM's plugin entry point.
+"""What vLLM's processes find and do first.
 
-The entry point `vllm.general_plugins` (pyproject.toml) runs `isolate` in each
+vLLM reads its environment at import, so that is prepared here, without it. The entry point `vllm.general_plugins` (pyproject.toml) runs `isolate` in each
 process that vLLM starts.
 """
 
@@ -13,6 +13,25 @@ import threading
 from multiprocessing.connection import wait
 
 from services.chassis.logs import configure_logs
+
+_ENVIRONMENT = {
+    # gRPC and fork do not go together, and an engine is loaded again while gRPC is live.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_NO_USAGE_STATS": "1",
+    # Its lines go through the service's own log.
+    "VLLM_CONFIGURE_LOGGING": "0",
+}
+_DEFAULT_ENVIRONMENT = {
+    # Its processes talk to each other; other hosts have no business there unless told so.
+    "VLLM_HOST_IP": "127.0.0.1",
+}
+
+
+def prepare_environment() -> None:
+    """Set what vLLM reads from the environment, before it is imported."""
+    os.environ.update(_ENVIRONMENT)
+    for name, value in _DEFAULT_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
 
 
 def isolate() -> None:

@@ -86,7 +86,7 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Strings that end a choice, at most 16, none empty, at most 1024 characters each."""
+        """Strings that end a choice, at most 4, none empty, at most 1024 characters each."""
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""The tokenizer tier: all text work, on CPU alone."""

@@ -1,0 +1,92 @@
+"""The tokenizer process: `python -m services.tokenizer`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import aclosing
+
+import grpc.aio
+import structlog
+from prometheus_client import CollectorRegistry
+
+from services.chassis.channel import open_channel
+from services.chassis.drain import Drain
+from services.chassis.grpc_server import Health, grpc_server
+from services.chassis.logs import configure_logs
+from services.chassis.metrics_server import metrics_server
+from services.chassis.settings import SettingsError
+from services.chassis.stop import run_until_stopped
+from services.tokenizer.engine_link import EngineLink
+from services.tokenizer.generation import TextGenerator
+from services.tokenizer.metrics import TokenizerMetrics
+from services.tokenizer.models_client import ModelsClient
+from services.tokenizer.servicer import TextServicer
+from services.tokenizer.settings import TokenizerSettings
+from streamomni.text.v1 import text_pb2_grpc
+
+log = structlog.get_logger(__name__)
+
+SERVICE_NAME = "streamomni.text.v1.TextService"
+
+
+async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
+    """Serve until `stopping` is set and what runs has ended.
+
+    Raises:
+        SettingsError: a port is taken.
+    """
+    registry = CollectorRegistry()
+    admission = Drain(settings.max_generations, "generations")
+    metrics = TokenizerMetrics(registry, admission)
+
+    async with open_channel(settings.engine) as link_channel, open_channel(settings.engine) as channel:
+        link = EngineLink(settings.engine, link_channel)
+        models = ModelsClient(settings.engine, channel)
+        generator = TextGenerator(models.find, link.start, admission, metrics)
+
+        def register(server: grpc.aio.Server) -> None:
+            text_pb2_grpc.add_TextServiceServicer_to_server(TextServicer(generator, models), server)
+
+        with metrics_server(registry, settings.host, settings.metrics_port) as metrics_port:
+            async with grpc_server(settings.host, settings.port, [SERVICE_NAME], register) as (port, health):
+                log.info("tokenizer listens", port=port, metrics_port=metrics_port, engine=settings.engine)
+                async with asyncio.TaskGroup() as group:
+                    tasks = [
+                        group.create_task(link.run()),
+                        group.create_task(models.run()),
+                        group.create_task(_report_health(models, health)),
+                    ]
+                    await stopping.wait()
+                    tasks[-1].cancel()
+                    await health.set_serving(False)
+                    if not await admission.drain(settings.drain_seconds):
+                        log.warning("generations cancelled: drain time is over", live=admission.active)
+                    for task in tasks:
+                        task.cancel()
+    log.info("tokenizer ended")
+
+
+async def _report_health(models: ModelsClient, health: Health) -> None:
+    async with aclosing(models.watch()) as changes:
+        async for _ in changes:
+            await health.set_serving(models.ready)
+
+
+def main() -> int:
+    """Run the process.
+
+    Returns: its exit code; 2 for wrong settings.
+    """
+    try:
+        settings = TokenizerSettings.load()
+        configure_logs("tokenizer", settings.log_level)
+        run_until_stopped(lambda stopping: serve(settings, stopping))
+    except SettingsError as error:
+        print(f"tokenizer: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""One choice of a generation: token ids in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from services.chassis.errors import ServiceError
+from services.tokenizer.decoder import IncrementalDecoder
+from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.stop_strings import StopMatcher
+
+
+class ChoiceReader(Protocol):
+    """The generation that a choice belongs to."""
+
+    def choice_started(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """The choice's prompt is computed."""
+
+    def choice_delta(self, index: int, token_ids: list[int], text: str) -> None:
+        """The choice has text."""
+
+    def choice_finished(self, index: int, finish: Finish) -> None:
+        """The choice ended."""
+
+    def choice_failed(self, error: ServiceError) -> None:
+        """The choice is over with an error."""
+
+
+class Choice:
+    """Decodes one engine stream; an `EngineSink`.
+
+    Args:
+        index: of the choice in its generation.
+        reader: where text goes.
+        decoder: of this stream alone.
+        matcher: of this stream alone, None without stop strings.
+        show_stop_token: whether an end or stop token becomes text.
+    """
+
+    __slots__ = (
+        "_cached_tokens",
+        "_completion_tokens",
+        "_decoder",
+        "_index",
+        "_matcher",
+        "_prompt_tokens",
+        "_reader",
+        "_show_stop_token",
+        "_textless_ids",
+        "cancel_stream",
+        "ended",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        reader: ChoiceReader,
+        decoder: IncrementalDecoder,
+        matcher: StopMatcher | None,
+        show_stop_token: bool,
+    ) -> None:
+        self._index = index
+        self._reader = reader
+        self._decoder = decoder
+        self._matcher = matcher
+        self._show_stop_token = show_stop_token
+        self._prompt_tokens = 0
+        self._cached_tokens = 0
+        self._completion_tokens = 0
+        # Tokens whose text is still held back.
+        self._textless_ids: list[int] = []
+        self.cancel_stream: Callable[[], None] = lambda: None
+        self.ended = False
+
+    def started(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """Take the start."""
+        self._prompt_tokens = prompt_tokens
+        self._cached_tokens = cached_tokens
+        self._reader.choice_started(prompt_tokens, cached_tokens)
+
+    def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
+        """Take the next tokens."""
+        shown = len(token_ids) - (ends_with_stop and not self._show_stop_token)
+        if self._matcher is None:
+            self._pass_on(token_ids, self._decoder.feed(token_ids[:shown]))
+            return
+        # Token by token, so that text, ids and counts agree on where a stop string ended.
+        texts: list[str] = []
+        for position in range(shown):
+            result = self._matcher.feed(self._decoder.feed(token_ids[position : position + 1]))
+            texts.append(result.text)
+            if result.match is not None:
+                self._pass_on(token_ids[: position + 1], "".join(texts))
+                self._stop(result.match.stop)
+                return
+        self._pass_on(token_ids, "".join(texts))
+
+    def finished(self, finish: Finish) -> None:
+        """Take the end: what is held back is the choice's own text now."""
+        text = self._decoder.flush()
+        if self._matcher is not None:
+            result = self._matcher.feed(text)
+            if result.match is not None:
+                self._pass_on([], result.text)
+                self._stop(result.match.stop)
+                return
+            text = result.text + self._matcher.flush()
+        self._end(text, finish.reason, finish.matched_stop)
+
+    def failed(self, error: ServiceError) -> None:
+        """Take the failure."""
+        self.ended = True
+        self._reader.choice_failed(error)
+
+    def _stop(self, stop: str) -> None:
+        self.cancel_stream()
+        self._end("", FinishReason.STOP, stop)
+
+    def _end(self, text: str, reason: FinishReason, matched_stop: str | int | None) -> None:
+        self.ended = True
+        if text or self._textless_ids:
+            self._reader.choice_delta(self._index, self._textless_ids, text)
+        usage = Usage(self._prompt_tokens, self._completion_tokens, self._cached_tokens)
+        self._reader.choice_finished(self._index, Finish(reason, matched_stop, usage))
+
+    def _pass_on(self, token_ids: list[int], text: str) -> None:
+        self._completion_tokens += len(token_ids)
+        if not text:
+            self._textless_ids.extend(token_ids)
+            return
+        if self._textless_ids:
+            token_ids = self._textless_ids + token_ids
+            self._textless_ids = []
+        self._reader.choice_delta(self._index, token_ids, text)

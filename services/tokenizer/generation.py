@@ -1,0 +1,201 @@
+"""Live text generations: from a prompt to the engine's streams, and their text back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+
+from services.chassis.drain import Drain
+from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, ServiceError
+from services.tokenizer.choice import Choice
+from services.tokenizer.events import EngineSink, Finish, TextSink
+from services.tokenizer.metrics import TokenizerMetrics
+from services.tokenizer.prompt import Prompt
+from services.tokenizer.stop_strings import StopStrings
+from services.tokenizer.text_model import TextModel
+
+log = structlog.get_logger(__name__)
+
+MAX_CHOICES = 128
+# Above this size, encoding takes longer than a thread's hand-over costs.
+_LARGE_PROMPT = 8 * 1024
+
+EngineRequest = TypeVar("EngineRequest")
+"""The engine's own request message, which this module only hands on."""
+
+
+StartStream = Callable[[EngineRequest, EngineSink], Callable[[], None]]
+"""Begins a stream at the engine and returns what cancels it; raises Unavailable without an engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpec(Generic[EngineRequest]):
+    """A request to generate, read from its message."""
+
+    request_id: str
+    model: str
+    prompt: Prompt
+    n: int
+    stops: StopStrings | None
+    include_stop: bool
+    skip_special_tokens: bool
+    deadline_seconds: float | None
+    engine_request: Callable[[list[int], int, float | None], EngineRequest]
+    """Makes the engine's request of prompt ids, index of the choice and seconds left."""
+
+
+class TextGenerator(Generic[EngineRequest]):
+    """Starts generations.
+
+    Args:
+        find_model: the model of a name; raises what a caller may see.
+        start_stream: begins a stream at the engine.
+        admission: places for choices.
+        metrics: of the tier.
+    """
+
+    def __init__(
+        self,
+        find_model: Callable[[str], TextModel],
+        start_stream: StartStream[EngineRequest],
+        admission: Drain,
+        metrics: TokenizerMetrics,
+    ) -> None:
+        self.find_model = find_model
+        self.start_stream = start_stream
+        self.admission = admission
+        self.metrics = metrics
+
+    def admit(self, spec: TextSpec[EngineRequest], sink: TextSink) -> TextGeneration[EngineRequest]:
+        """Take places for a generation; `run_up` of what is returned begins it.
+
+        Raises:
+            InvalidRequest: n is out of range.
+            NotFound, Loading, Unavailable: the model cannot be asked.
+            Overloaded, Draining: there is no place.
+        """
+        if not 1 <= spec.n <= MAX_CHOICES:
+            raise InvalidRequest(f"n is {spec.n}; allowed are 1 to {MAX_CHOICES}", param="n")
+        model = self.find_model(spec.model)
+        self.admission.enter(spec.n)
+        return TextGeneration(self, model, spec, sink)
+
+
+class TextGeneration(Generic[EngineRequest]):
+    """One live generation; each of its choices is a stream of its own at the engine."""
+
+    def __init__(
+        self,
+        generator: TextGenerator[EngineRequest],
+        model: TextModel,
+        spec: TextSpec[EngineRequest],
+        sink: TextSink,
+    ) -> None:
+        self._generator = generator
+        self._model = model
+        self._spec = spec
+        self._sink = sink
+        self._arrival = time.monotonic()
+        self._places = spec.n
+        self._choices: list[Choice] = []
+        self._started = False
+        self._completion_tokens = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self.over = False
+        if spec.deadline_seconds is not None:
+            self._deadline = asyncio.get_running_loop().call_later(spec.deadline_seconds, self._expire)
+
+    async def run_up(self) -> None:
+        """Encode the prompt and begin its streams. A failure becomes the sink's `failed`."""
+        prompt, tokenizer = self._spec.prompt, self._model.tokenizer
+        try:
+            begin = time.monotonic()
+            if prompt.size > _LARGE_PROMPT:
+                prompt_token_ids = await asyncio.to_thread(prompt.token_ids, tokenizer)
+            else:
+                prompt_token_ids = prompt.token_ids(tokenizer)
+            self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
+            if not self.over:
+                self._begin(prompt_token_ids)
+        except ServiceError as error:
+            self._fail(error)
+        except Exception:
+            log.exception("generation failed to start", request_id=self._spec.request_id)
+            self._fail(InternalError())
+
+    def cancel(self) -> None:
+        """End it without a further event. One that is over is left alone."""
+        if not self.over:
+            self._generator.metrics.cancelled.inc()
+            self._end("cancelled")
+
+    def choice_started(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """Pass on the first start of a choice."""
+        if not self._started and not self.over:
+            self._started = True
+            self._sink.started(self._model.name, prompt_tokens, cached_tokens)
+
+    def choice_delta(self, index: int, token_ids: list[int], text: str) -> None:
+        """Pass on text."""
+        if not self.over:
+            self._completion_tokens += len(token_ids)
+            self._generator.metrics.tokens.inc(len(token_ids))
+            self._sink.delta(index, token_ids, text)
+
+    def choice_finished(self, index: int, finish: Finish) -> None:
+        """Pass on the end of a choice."""
+        if self.over:
+            return
+        self._places -= 1
+        self._generator.admission.leave()
+        if all(choice.ended for choice in self._choices):
+            self._end(finish.reason.value)
+        self._sink.finished(index, finish)
+
+    def choice_failed(self, error: ServiceError) -> None:
+        """End the whole with the error of one choice."""
+        self._fail(error)
+
+    def _begin(self, prompt_token_ids: list[int]) -> None:
+        spec = self._spec
+        log.info("generation started", request_id=spec.request_id, prompt_tokens=len(prompt_token_ids), n=spec.n)
+        seconds_left = None
+        if spec.deadline_seconds is not None:
+            seconds_left = max(0.0, self._arrival + spec.deadline_seconds - time.monotonic())
+        for index in range(spec.n):
+            decoder = self._model.tokenizer.decoder(prompt_token_ids, spec.skip_special_tokens)
+            matcher = spec.stops.matcher(spec.include_stop) if spec.stops is not None else None
+            choice = Choice(index, self, decoder, matcher, spec.include_stop)
+            self._choices.append(choice)
+            request = spec.engine_request(prompt_token_ids, index, seconds_left)
+            choice.cancel_stream = self._generator.start_stream(request, choice)
+
+    def _expire(self) -> None:
+        self._fail(DeadlineExceeded("the request's time is over; allow more or ask for less"))
+
+    def _fail(self, error: ServiceError) -> None:
+        if not self.over:
+            self._end(error.reason)
+            self._sink.failed(error)
+
+    def _end(self, outcome: str) -> None:
+        self.over = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        for choice in self._choices:
+            if not choice.ended:
+                choice.cancel_stream()
+        if self._places:
+            self._generator.admission.leave(self._places)
+        log.info(
+            "generation ended",
+            request_id=self._spec.request_id,
+            outcome=outcome,
+            completion_tokens=self._completion_tokens,
+            seconds=round(time.monotonic() - self._arrival, 3),
+        )

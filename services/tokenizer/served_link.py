@@ -1,0 +1,142 @@
+"""The link as this tier serves it: commands in, one frame a step out."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from services.chassis.errors import InternalError, InvalidRequest, ServiceError
+from services.chassis.link_server import Outbox
+from services.tokenizer import wire
+from services.tokenizer.events import Finish
+from services.tokenizer.generation import TextGeneration, TextGenerator
+from streamomni.engine.v1 import engine_pb2
+from streamomni.text.v1 import text_pb2
+
+log = structlog.get_logger(__name__)
+
+Generator = TextGenerator[engine_pb2.GenerateRequest]
+
+
+class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
+    """Gathers the frame of all generations of one link."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._forget()
+
+    def add_text(self, stream_id: int, index: int, token_ids: list[int], text: str) -> None:
+        """Add an entry."""
+        self._stream_ids.append(stream_id)
+        self._indices.append(index)
+        self._any_index |= index
+        self._token_counts.append(len(token_ids))
+        self._token_ids.extend(token_ids)
+        self._texts.append(text)
+        # Characters take up to 4 bytes; the bound is on memory, not on the wire.
+        self._added(8 * (len(token_ids) + 3) + 4 * len(text))
+
+    def add_event(self, event: text_pb2.StreamEvent) -> None:
+        """Add an event."""
+        self._events.append(event)
+        self._added(event.ByteSize())
+
+    def _take(self) -> text_pb2.GenerateManyResponse:
+        frame = text_pb2.GenerateManyResponse(
+            stream_ids=self._stream_ids,
+            indices=self._indices if self._any_index else (),
+            token_counts=self._token_counts,
+            token_ids=self._token_ids,
+            texts=self._texts,
+            events=self._events,
+        )
+        self._forget()
+        return frame
+
+    def _forget(self) -> None:
+        self._stream_ids: list[int] = []
+        self._indices: list[int] = []
+        self._any_index = 0
+        self._token_counts: list[int] = []
+        self._token_ids: list[int] = []
+        self._texts: list[str] = []
+        self._events: list[text_pb2.StreamEvent] = []
+
+
+class ServedLink:
+    """The generations that one link started.
+
+    Args:
+        generator: starts them.
+        outbox: where their events go.
+        group: encodes their prompts; it ends with the link.
+    """
+
+    def __init__(self, generator: Generator, outbox: TextOutbox, group: asyncio.TaskGroup) -> None:
+        self._generator = generator
+        self._outbox = outbox
+        self._group = group
+        self._live: dict[int, TextGeneration[engine_pb2.GenerateRequest]] = {}
+
+    def execute(self, command: text_pb2.GenerateManyRequest) -> None:
+        """Carry out one command; a failure becomes an event of its stream."""
+        if command.HasField("start"):
+            try:
+                self._start(command.start.stream_id, command.start.request)
+            except ServiceError as error:
+                self._outbox.add_event(wire.failed(command.start.stream_id, error))
+            except Exception:
+                log.exception("generation failed to start", request_id=command.start.request.request_id)
+                self._outbox.add_event(wire.failed(command.start.stream_id, InternalError()))
+        elif command.HasField("cancel"):
+            generation = self._live.pop(command.cancel.stream_id, None)
+            if generation is not None:
+                generation.cancel()
+
+    def cancel_all(self) -> None:
+        """End all that the link started: its client is gone."""
+        while self._live:
+            self._live.popitem()[1].cancel()
+
+    def _start(self, stream_id: int, request: text_pb2.GenerateRequest) -> None:
+        if stream_id in self._live:
+            raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
+        spec = wire.text_spec(request)
+        sink = _LinkSink(stream_id, spec.n, self._outbox, self._live)
+        generation = self._live[stream_id] = self._generator.admit(spec, sink)
+        self._group.create_task(generation.run_up())
+
+
+class _LinkSink:
+    """Writes one generation's events to its link."""
+
+    def __init__(
+        self,
+        stream_id: int,
+        choices: int,
+        outbox: TextOutbox,
+        live: dict[int, TextGeneration[engine_pb2.GenerateRequest]],
+    ) -> None:
+        self._stream_id = stream_id
+        self._unfinished = choices
+        self._outbox = outbox
+        self._live = live
+
+    def started(self, model: str, prompt_tokens: int, cached_tokens: int) -> None:
+        event = text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, model=model)
+        self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, started=event))
+
+    def delta(self, index: int, token_ids: list[int], text: str) -> None:
+        self._outbox.add_text(self._stream_id, index, token_ids, text)
+
+    def finished(self, index: int, finish: Finish) -> None:
+        event = wire.finished(index, finish)
+        self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, finished=event))
+        self._unfinished -= 1
+        if self._unfinished == 0:
+            self._live.pop(self._stream_id, None)
+
+    def failed(self, error: ServiceError) -> None:
+        self._outbox.add_event(wire.failed(self._stream_id, error))
+        self._live.pop(self._stream_id, None)

@@ -1,0 +1,150 @@
+"""Stop strings: end a text where one of them is completed, and leak nothing of it.
+
+The matcher is Aho and Corasick's automaton (1975): one step a character, whatever the stops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from services.chassis.errors import InvalidRequest
+
+# OpenAI's interface takes up to four.
+MAX_STOPS = 4
+MAX_STOP_LENGTH = 1024
+"""Characters in one stop string. Bounds the text that a matcher may hold back."""
+
+
+class StopMatch(NamedTuple):
+    """A completed stop string.
+
+    Attributes:
+        stop: the stop string.
+        end: how many characters of the text fed last it took to complete it, at least 1. The token that brought the
+            end-th character is the one that completed it; what follows in that text is dropped.
+    """
+
+    stop: str
+    end: int
+
+
+class StopResult(NamedTuple):
+    """What one feed gives: text to pass on, and the match that ends the text, if there is one."""
+
+    text: str
+    match: StopMatch | None = None
+
+
+class StopStrings:
+    """A set of stop strings, compiled; immutable, so that generations may share it.
+
+    The stop that is completed first wins. Of several that end at the same character the longest wins, so that the least
+    of a stop is shown.
+
+    Args:
+        stops: up to `MAX_STOPS` strings of 1 to `MAX_STOP_LENGTH` characters.
+
+    Raises:
+        InvalidRequest: too many stops, or one that is empty, too long or holds an unpaired surrogate.
+    """
+
+    __slots__ = ("completed", "depths", "first_characters", "steps")
+
+    def __init__(self, stops: Iterable[str]) -> None:
+        checked = _checked(list(stops))
+        # One entry a state; state 0 is the root, where no stop has begun.
+        self.steps: list[dict[str, int]] = [{}]
+        self.depths: list[int] = [0]
+        self.completed: list[str | None] = [None]
+        for stop in checked:
+            self._add(stop)
+        self._link_shorter_suffixes()
+        self.first_characters = re.compile(f"[{re.escape(''.join(self.steps[0]))}]") if checked else None
+
+    def matcher(self, include_stop_str_in_output: bool = False) -> StopMatcher:
+        """A matcher for one generation. With `include_stop_str_in_output` the text ends with the stop, else before."""
+        return StopMatcher(self, include_stop_str_in_output)
+
+    def _add(self, stop: str) -> None:
+        state = 0
+        for character in stop:
+            following = self.steps[state].get(character)
+            if following is None:
+                following = len(self.steps)
+                self.steps[state][character] = following
+                self.steps.append({})
+                self.depths.append(self.depths[state] + 1)
+                self.completed.append(None)
+            state = following
+        self.completed[state] = stop
+
+    def _link_shorter_suffixes(self) -> None:
+        """Give each state the steps of its longest proper suffix too, so that matching never goes back."""
+        waiting = deque((state, 0) for state in self.steps[0].values())
+        while waiting:
+            state, suffix = waiting.popleft()
+            self.completed[state] = self.completed[state] or self.completed[suffix]
+            for character, following in self.steps[state].items():
+                waiting.append((following, self.steps[suffix].get(character, 0)))
+            self.steps[state] = {**self.steps[suffix], **self.steps[state]}
+
+
+class StopMatcher:
+    """Watches one generation's text. Holds back only the longest suffix that may still become a stop."""
+
+    __slots__ = ("_held", "_include", "_state", "_stops")
+
+    def __init__(self, stops: StopStrings, include_stop_str_in_output: bool) -> None:
+        self._stops = stops
+        self._include = include_stop_str_in_output
+        self._state = 0
+        self._held = ""
+
+    def feed(self, text: str) -> StopResult:
+        """Take the next text; after a match nothing more may be fed."""
+        if self._state == 0:
+            first = self._stops.first_characters
+            if first is None or first.search(text) is None:
+                return StopResult(text)
+        steps, completed = self._stops.steps, self._stops.completed
+        state = self._state
+        for position, character in enumerate(text):
+            state = steps[state].get(character, 0)
+            stop = completed[state]
+            if stop is not None:
+                return self._matched(stop, text, position + 1)
+        seen = self._held + text
+        certain = len(seen) - self._stops.depths[state]
+        self._state, self._held = state, seen[certain:]
+        return StopResult(seen[:certain])
+
+    def flush(self) -> str:
+        """The text held back, at the end of the stream. It completed no stop, so it is the generation's own."""
+        held, self._held, self._state = self._held, "", 0
+        return held
+
+    def _matched(self, stop: str, text: str, end: int) -> StopResult:
+        seen = self._held + text[:end]
+        self._state, self._held = 0, ""
+        return StopResult(seen if self._include else seen[: len(seen) - len(stop)], StopMatch(stop, end))
+
+
+def _checked(stops: list[str]) -> list[str]:
+    if len(stops) > MAX_STOPS:
+        raise InvalidRequest(f"{len(stops)} stop strings; at most {MAX_STOPS} are allowed", param="stop")
+    for stop in stops:
+        if not 1 <= len(stop) <= MAX_STOP_LENGTH:
+            raise InvalidRequest(
+                f"a stop string has {len(stop)} characters; 1 to {MAX_STOP_LENGTH} are allowed", param="stop"
+            )
+        if not stop.isascii():
+            try:
+                stop.encode()
+            except UnicodeEncodeError as error:
+                raise InvalidRequest(
+                    "a stop string holds an unpaired surrogate; send valid Unicode", param="stop"
+                ) from error
+    return stops

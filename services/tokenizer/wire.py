@@ -1,0 +1,194 @@
+"""Protobuf messages to and from the tier's own types."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from services.chassis.errors import InvalidRequest, ServiceError, Unsupported
+from services.chassis.status import status_of
+from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.generation import TextSpec
+from services.tokenizer.prompt import ChatPrompt, Prompt, TextPrompt, TokenPrompt
+from services.tokenizer.stop_strings import StopStrings
+from streamomni.engine.v1 import engine_pb2, sampling_pb2
+from streamomni.text.v1 import chat_pb2, text_pb2
+
+_REASON_OF_MESSAGE = {
+    sampling_pb2.FINISH_REASON_STOP: FinishReason.STOP,
+    sampling_pb2.FINISH_REASON_LENGTH: FinishReason.LENGTH,
+}
+_MESSAGE_OF_REASON = {reason: message for message, reason in _REASON_OF_MESSAGE.items()}
+
+
+def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.GenerateRequest]:
+    """Read a request.
+
+    Raises:
+        InvalidRequest: a field is malformed.
+        Unsupported: it asks for what is not built.
+    """
+    if len(request.request_id) > 256:
+        raise InvalidRequest("request_id is longer than 256 characters; shorten it", param="request_id")
+    if not request.request_id:
+        request.request_id = f"req-{uuid.uuid4().hex}"
+    _refuse_unbuilt(request)
+    return TextSpec(
+        request_id=request.request_id,
+        model=request.model,
+        prompt=_prompt(request),
+        n=request.n if request.HasField("n") else 1,
+        stops=StopStrings(request.stop) if request.stop else None,
+        include_stop=request.include_stop_str_in_output,
+        skip_special_tokens=_optional(request, "skip_special_tokens", True),
+        deadline_seconds=request.deadline_ms / 1000 if request.HasField("deadline_ms") else None,
+        engine_request=lambda ids, index, seconds: _engine_request(request, ids, index, seconds),
+    )
+
+
+def chat_prompt(chat: chat_pb2.ChatPrompt) -> ChatPrompt:
+    """Read a conversation.
+
+    Raises:
+        InvalidRequest: a field is malformed.
+        Unsupported: it asks for what is not built.
+    """
+    if chat.tools or chat.tool_choice.mode not in (
+        chat_pb2.ToolChoice.MODE_UNSPECIFIED,
+        chat_pb2.ToolChoice.MODE_NONE,
+    ):
+        raise Unsupported("tools are not built yet; leave tools and tool_choice unset", param="tools")
+    continues = chat.continue_final_message
+    return ChatPrompt(
+        messages=[_message(message) for message in chat.messages],
+        add_generation_prompt=_optional(chat, "add_generation_prompt", not continues),
+        continue_final_message=continues,
+        template_variables=_template_variables(chat),
+        size=chat.ByteSize(),
+    )
+
+
+def finish_of(message: engine_pb2.Finished) -> Finish:
+    """The end of an engine's stream."""
+    return Finish(
+        _REASON_OF_MESSAGE[message.reason],
+        message.stop_token_id if message.HasField("stop_token_id") else None,
+        Usage(message.usage.prompt_tokens, message.usage.completion_tokens, message.usage.cached_tokens),
+    )
+
+
+def finished(index: int, finish: Finish) -> text_pb2.Finished:
+    """The event that a choice ended."""
+    message = text_pb2.Finished(
+        index=index,
+        reason=_MESSAGE_OF_REASON[finish.reason],
+        usage=sampling_pb2.Usage(
+            prompt_tokens=finish.usage.prompt_tokens,
+            completion_tokens=finish.usage.completion_tokens,
+            cached_tokens=finish.usage.cached_tokens,
+        ),
+    )
+    if isinstance(finish.matched_stop, str):
+        message.stop_string = finish.matched_stop
+    elif finish.matched_stop is not None:
+        message.stop_token_id = finish.matched_stop
+    return message
+
+
+def failed(stream_id: int, error: ServiceError) -> text_pb2.StreamEvent:
+    """The link's event that a generation failed."""
+    return text_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
+
+
+def _refuse_unbuilt(request: text_pb2.GenerateRequest) -> None:
+    if request.echo:
+        raise Unsupported("echo is not built yet; leave it unset", param="echo")
+    if request.text.HasField("suffix"):
+        raise Unsupported("suffix is not built yet; leave it unset", param="suffix")
+    for name in ("logprobs", "prompt_logprobs"):
+        if request.sampling_params.HasField(name):
+            raise Unsupported(f"{name} with text is not built yet; leave it unset", param=name)
+
+
+def _prompt(request: text_pb2.GenerateRequest) -> Prompt:
+    kind = request.WhichOneof("prompt")
+    if kind == "text":
+        return TextPrompt(request.text.text, _optional(request.text, "add_special_tokens", True))
+    if kind == "tokens":
+        return TokenPrompt(list(request.tokens.token_ids))
+    if kind == "chat":
+        return chat_prompt(request.chat)
+    raise InvalidRequest("there is no prompt; set one of text, tokens and chat", param="prompt")
+
+
+def _message(message: chat_pb2.ChatMessage) -> Mapping[str, object]:
+    """OpenAI's message object, as chat templates read it."""
+    result: dict[str, object] = {"role": message.role, "content": _content(message)}
+    for name in ("name", "tool_call_id"):
+        if message.HasField(name):
+            result[name] = getattr(message, name)
+    if message.HasField("reasoning"):
+        # Templates know either name.
+        result["reasoning"] = result["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        result["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments_json}}
+            for call in message.tool_calls
+        ]
+    return result
+
+
+def _content(message: chat_pb2.ChatMessage) -> object:
+    kind = message.WhichOneof("content")
+    if kind == "text":
+        return message.text
+    if kind == "parts":
+        return [
+            {"type": "text", "text": part.text} if part.HasField("text") else {"type": part.media.type}
+            for part in message.parts.parts
+        ]
+    return None
+
+
+def _template_variables(chat: chat_pb2.ChatPrompt) -> Mapping[str, object]:
+    variables: dict[str, object] = {}
+    if chat.HasField("chat_template_kwargs_json"):
+        try:
+            given = json.loads(chat.chat_template_kwargs_json)
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            raise InvalidRequest("chat_template_kwargs is not a JSON object; send one", param="chat_template_kwargs")
+        variables.update(given)
+    if chat.HasField("reasoning_effort"):
+        variables["reasoning_effort"] = chat.reasoning_effort
+    return variables
+
+
+def _engine_request(
+    request: text_pb2.GenerateRequest, prompt_token_ids: list[int], index: int, seconds_left: float | None
+) -> engine_pb2.GenerateRequest:
+    engine_request = engine_pb2.GenerateRequest(
+        request_id=request.request_id,
+        model=request.model,
+        prompt_token_ids=prompt_token_ids,
+        sampling_params=request.sampling_params,
+    )
+    if index and request.sampling_params.HasField("seed"):
+        # Choices must not share their random numbers; wraps at the end of the 64-bit range.
+        seed = request.sampling_params.seed + index
+        engine_request.sampling_params.seed = (seed + 2**63) % 2**64 - 2**63
+    for name in ("priority", "cache_salt", "lora_name", "traceparent"):
+        if request.HasField(name):
+            setattr(engine_request, name, getattr(request, name))
+    if seconds_left is not None:
+        engine_request.deadline_ms = round(seconds_left * 1000)
+    return engine_request
+
+
+def _optional(message: Message, name: str, default: Any) -> Any:
+    return getattr(message, name) if message.HasField(name) else default
