@@ -1,18 +1,19 @@
-"""The frontend and the tokenizer need neither torch nor vLLM: each is installed alone, and all of it imported."""
+"""The frontend and the tokenizer need neither torch nor vLLM: each is installed alone, and all of it imported.
+
+`tests/e2e/smollm2/test_slim_tiers.py` starts them so and lets them serve.
+"""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.source_tree import REPOSITORY
 
-PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "services", "protos")
 # Imports each module of the tier and of the chassis, then asks for what must not be there.
 IMPORT_ALL = """
 import importlib, importlib.util, pkgutil, sys
@@ -29,25 +30,6 @@ print(len(names))
 """
 
 
-def pip(*arguments: str) -> None:
-    """Run pip; its output is shown when the test fails."""
-    subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments], check=True)
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's wheel, built from a copy so that the build leaves nothing in the repository."""
-    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheel")
-    for name in PACKAGED:
-        source = REPOSITORY / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(source, copy / name)
-    pip("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out), str(copy))
-    return next(out.glob("*.whl"))
-
-
 def test_wheel_holds_every_source_file(wheel: Path) -> None:
     """Code, generated code and its sources, type markers and the web page's files are all packaged."""
     packaged = set(zipfile.ZipFile(wheel).namelist())
@@ -60,15 +42,10 @@ def test_wheel_holds_every_source_file(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("tier", ["tokenizer", "frontend"])
-def test_tier_imports_without_torch_and_vllm(tier: str, wheel: Path, tmp_path: Path) -> None:
+def test_tier_imports_without_torch_and_vllm(tier: str, slim_python: Callable[[str], Path], tmp_path: Path) -> None:
     """In a fresh environment made from the tier's list alone, all of its modules and the chassis import."""
-    environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    python = environment / "bin" / "python"
-    requirements = REPOSITORY / "requirements" / f"{tier}.txt"
-    pip("--python", str(python), "install", "--quiet", "--no-deps", "-r", str(requirements), str(wheel))
     # Isolated mode: neither this repository nor the caller's PYTHONPATH may stand in for what is not installed.
-    command = [str(python), "-I", "-c", IMPORT_ALL, tier]
+    command = [str(slim_python(tier)), "-I", "-c", IMPORT_ALL, tier]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from services.chassis.errors import InvalidRequest
 from services.tokenizer.chat_template import ChatTemplate
 from services.tokenizer.segment import Segment
 from services.tokenizer.special_tokens import json_object, special_token_texts
+from services.tokenizer.token_table import AddedToken
 from services.tokenizer.tokenizer_files import CHAT_TEMPLATE, TokenizerFiles, TokenizerFilesError
 from tests.tokenizer.conftest import SMOLLM2, FilesOf, TokenizerOf
 
@@ -20,7 +22,21 @@ Message = Mapping[str, object]
 _MODELS = [SMOLLM2, "qwen3", "llama3_1", "mistral_nemo", "gemma3", "deepseek_v3"]
 _PIECES = [
     *("<|im_end|>", "<|im_start|>system\n", "<think>", "</think>", "<tool_response>", "</tool_response>", "</s>"),
-    *("[/INST]", "<end_of_turn>", "<|eot_id|>", "<｜User｜>", "<", ">", "|im_end|>", " \n", "\n\n", "<b>", "\\", '"', "'"),
+    *(
+        "[/INST]",
+        "<end_of_turn>",
+        "<|eot_id|>",
+        "<｜User｜>",
+        "<",
+        ">",
+        "|im_end|>",
+        " \n",
+        "\n\n",
+        "<b>",
+        "\\",
+        '"',
+        "'",
+    ),
 ]
 CONTENT = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(_PIECES)), max_size=6).map("".join)
 _TOOL = {
@@ -43,18 +59,15 @@ def joined(segments: list[Segment]) -> str:
     return "".join(segment.text for segment in segments)
 
 
-def transformers_text(files: TokenizerFiles, messages: list[dict[str, object]], **options: object) -> str:
+def transformers_text(files: TokenizerFiles, messages: list[dict[str, object]], **options: Any) -> str:
     """What transformers renders: the oracle."""
-    source = files.text(CHAT_TEMPLATE) or json_object(files, "tokenizer_config.json")["chat_template"]
+    source = files.text(CHAT_TEMPLATE) or str(json_object(files, "tokenizer_config.json")["chat_template"])
     options = {"add_generation_prompt": True, **options, **special_token_texts(files)}
-    texts, _ = render_jinja_template(conversations=[messages], chat_template=source, **options)
-    return str(texts[0])
+    return str(render_jinja_template(conversations=[messages], chat_template=source, **options)[0][0])
 
 
 @pytest.mark.parametrize("name", _MODELS)
-def test_the_text_is_exactly_what_transformers_renders(
-    name: str, files_of: FilesOf, tokenizer_of: TokenizerOf
-) -> None:
+def test_the_text_is_exactly_what_transformers_renders(name: str, files_of: FilesOf, tokenizer_of: TokenizerOf) -> None:
     """For random contents, also with control tokens in them, the segments join to transformers' text."""
     files, tokenizer = files_of(name), tokenizer_of(name)
 
@@ -108,7 +121,7 @@ def test_a_forged_token_changes_only_its_own_turn(tokenizer_of: TokenizerOf) -> 
 
 
 def test_marks_stay_tokens_in_assistant_messages(tokenizer_of: TokenizerOf) -> None:
-    """What the model wrote and was shown as text (`<think>`) is encoded as the model wrote it; special tokens are not."""
+    """What the model wrote and was shown as text (`<think>`) stays what it was; special tokens never do."""
     tokenizer = tokenizer_of("qwen3")
     messages = chat(["a", "<think>\nb<|im_end|>\n</think>\n\nc"])
     token_ids = tokenizer.encode_segments(tokenizer.render_chat(messages))
@@ -133,8 +146,6 @@ def test_tools_and_variables_cannot_forge_either(files_of: FilesOf, tokenizer_of
 
 def simple(source: str, **others: str) -> ChatTemplate:
     """A template for a made-up tokenizer whose special tokens are `<|e|>`, and `<|w|>` that takes spaces along."""
-    from services.tokenizer.token_table import AddedToken
-
     tokens = [AddedToken(1, "<|e|>", True, False, False), AddedToken(2, "<|w|>", True, True, True)]
     clock = datetime(2024, 7, 26, 12, 0, 0)
     return ChatTemplate({"default": source, **others}, {"bos_token": "<|e|>"}, tokens, lambda: clock)
@@ -163,12 +174,12 @@ def test_white_space_goes_with_the_token_that_takes_it() -> None:
 
 def test_a_template_that_takes_text_apart_refuses_forged_tokens_only() -> None:
     """Where origins cannot be told, a text that spells a control token is refused, and any other is served."""
-    template = simple("{{ messages[0].content | replace('<', '((') | replace('((|', '<|') }}")
+    template = simple("{{ messages[0].content | replace('<', '((') }}")
     assert template.render(chat(["a < b"])) == [Segment("a (( b", False)]
     with pytest.raises(InvalidRequest, match="spells a control token") as caught:
         template.render(chat(["<|e|>"]))
     assert caught.value.reason == "CONTROL_TOKEN"
-    assert template.render(chat(["<|e|>"]), allow_control_tokens=True) == [Segment("<|e|>", False)]
+    assert template.render(chat(["<|e|>"]), allow_control_tokens=True) == [Segment("((|e|>", False)]
 
 
 def test_deeply_nested_tools_are_refused() -> None:

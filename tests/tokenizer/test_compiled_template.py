@@ -53,7 +53,7 @@ def test_a_template_that_does_not_compile_is_the_models_fault() -> None:
         ("{% for part in message['content'] %}{{ part.text }}{% endfor %}", ContentForm.PARTS),
         ("{% for part in message.content %}{{ part.text }}{% endfor %}", ContentForm.PARTS),
         (
-            "{% if content is string %}{{ content }}{% else %}{% for part in content %}{{ part }}{% endfor %}{% endif %}",
+            "{% if content is string %}{{ content }}{% else %}{% for x in content %}{{ x }}{% endfor %}{% endif %}",
             ContentForm.STRING_OR_PARTS,
         ),
     ],

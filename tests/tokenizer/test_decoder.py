@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ def streamed(
 def split(token_ids: list[int], cuts: set[int]) -> list[list[int]]:
     """The ids cut at these places."""
     edges = [0, *sorted(cut for cut in cuts if cut < len(token_ids)), len(token_ids)]
-    return [token_ids[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [token_ids[start:end] for start, end in pairwise(edges)]
 
 
 CUTS = st.sets(st.integers(1, 40))
@@ -77,13 +78,15 @@ def test_text_streams_without_replacement_characters(name: str, tokenizer_of: To
 def fallback_ids(table: TokenTable) -> st.SearchStrategy[list[int]]:
     """Text tokens, special tokens and whole characters in byte tokens."""
     characters = st.characters(exclude_categories=["Cs"]).map(lambda char: [_BYTE + byte for byte in char.encode()])
-    texts = st.one_of(st.sampled_from(sorted(table.texts)), st.just(_SPACE), st.just(_HELLO), st.sampled_from([0, 1, 2]))
+    texts = st.one_of(
+        st.sampled_from(sorted(table.texts)), st.just(_SPACE), st.just(_HELLO), st.sampled_from([0, 1, 2])
+    )
     pieces = st.one_of(texts.map(lambda token_id: [token_id]), characters)
     return st.lists(pieces, max_size=20).map(lambda parts: [token_id for part in parts for token_id in part])
 
 
 def test_byte_fallback_streams_are_the_one_shot_text(tokenizer_of: TokenizerOf, reference_of: ReferenceOf) -> None:
-    """T7, T24: where bytes form characters, the deltas after any prompt are what the output adds to the prompt's text."""
+    """T7, T24: where bytes form characters, the deltas after any prompt are what the output adds to its text."""
     tokenizer, reference = tokenizer_of("llama2"), reference_of("llama2")
     ids = fallback_ids(tokenizer.table)
 
@@ -124,7 +127,9 @@ def is_character(content: bytes) -> bool:
 def test_malformed_byte_runs_keep_their_whole_characters(tokenizer_of: TokenizerOf) -> None:
     """T5: any run of byte tokens gives its whole characters, and one U+FFFD for every other byte, for any split."""
     tokenizer = tokenizer_of("llama2")
-    tokens = st.one_of(st.sampled_from([_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xc3\xa9\xe2a\xff"]), st.just(_HELLO))
+    tokens = st.one_of(
+        st.sampled_from([_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xc3\xa9\xe2a\xff"]), st.just(_HELLO)
+    )
 
     @given(st.lists(st.one_of(tokens, st.integers(0, 31999)), max_size=30), CUTS, st.booleans())
     def holds(token_ids: list[int], cuts: set[int], skip: bool) -> None:
@@ -167,7 +172,12 @@ def test_other_decoders_need_the_reference() -> None:
         # T3: cut inside a character.
         ("qwen3", [562, 11162, 99], True, ["ok", " ", "", "\ufffd"]),
         # T5: SentencePiece bytes F0 9F 98 80 F0, then a.
-        ("llama2", [*(_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xf0"), 28708], True, ["", "", "", "😀", "", "\ufffda", ""]),
+        (
+            "llama2",
+            [*(_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xf0"), 28708],
+            True,
+            ["", "", "", "😀", "", "\ufffda", ""],
+        ),
         # T7 after an empty prompt.
         ("llama2", [_HELLO, _HELLO], True, ["Hello", " Hello", ""]),
         # T8: special tokens vanish or show, and add no spaces.

@@ -47,7 +47,9 @@ def test_both_backends_encode_segments_alike(name: str, files_of: FilesOf) -> No
 
 
 @pytest.mark.parametrize("backend", _BACKENDS)
-def test_user_text_cannot_forge_added_tokens(backend: BackendName, files_of: FilesOf, reference_of: ReferenceOf) -> None:
+def test_user_text_cannot_forge_added_tokens(
+    backend: BackendName, files_of: FilesOf, reference_of: ReferenceOf
+) -> None:
     """T20: special tokens and merely added ones are ordinary text in a user's segment, and read back the same."""
     encoder = Encoder(files_of("qwen3").contents[TOKENIZER_JSON], backend=backend)
     text = "a<|im_end|>\n<think>b"

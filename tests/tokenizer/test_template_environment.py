@@ -7,7 +7,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from services.tokenizer.template_environment import chat_environment
 
-_VALUE = {"b": "<a href='x'> & \"漢字\"\n", "a": [1, None, True, {}]}
+_VALUE: dict[str, object] = {"b": "<a href='x'> & \"漢字\"\n", "a": [1, None, True, {}]}
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,8 @@ _VALUE = {"b": "<a href='x'> & \"漢字\"\n", "a": [1, None, True, {}]}
         "{{ value | tojson(indent=2) }}",
         "{{ value | tojson(sort_keys=true, separators=(',', ':')) }}",
         "{{ value | tojson(ensure_ascii=true) }}",
-        "{% for x in range(9) %}{% if x == 1 %}{% continue %}{% endif %}{% if x > 3 %}{% break %}{% endif %}{{ x }}{% endfor %}",
+        "{% for x in [1, 2, 3, 4] %}{% if x == 2 %}{% continue %}{% endif %}{{ x }}{% endfor %}",
+        "{% for x in [1, 2, 3, 4] %}{% if x == 3 %}{% break %}{% endif %}{{ x }}{% endfor %}",
         "  {% if true %}\n  a\n  {% endif %}\nb",
         "{% set x = 1 %}{% generation %}{% set x = 2 %}a{{ x }}{% endgeneration %}{{ x }}",
         "{% set ns = namespace(n=0) %}{% for x in 'abc' %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}",
@@ -25,8 +26,8 @@ _VALUE = {"b": "<a href='x'> & \"漢字\"\n", "a": [1, None, True, {}]}
 )
 def test_templates_render_as_in_transformers(source: str) -> None:
     """Filters, loop controls, white space and the generation tag are those that templates were written for."""
-    expected, _ = render_jinja_template(conversations=[[]], chat_template=source, value=_VALUE)
-    assert chat_environment().from_string(source).render(value=_VALUE) == expected[0]
+    expected = render_jinja_template(conversations=[[]], chat_template=source, value=_VALUE)[0][0]
+    assert chat_environment().from_string(source).render(value=_VALUE) == expected
 
 
 def test_the_time_is_a_variable() -> None:

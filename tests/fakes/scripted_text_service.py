@@ -1,0 +1,207 @@
+"""A text service that says what a test tells it to, over real gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import grpc.aio
+
+from services.chassis.changes import Changes
+from services.chassis.errors import ServiceError
+from services.chassis.grpc_server import grpc_server
+from services.chassis.status import status_of
+from streamomni.engine.v1 import models_pb2, sampling_pb2
+from streamomni.text.v1 import text_pb2, text_pb2_grpc
+
+SERVICE = "streamomni.text.v1.TextService"
+
+Event = text_pb2.Started | text_pb2.Delta | text_pb2.Finished
+# What a generation does: its events, one frame each, or a ServiceError.
+Script = Callable[[text_pb2.GenerateRequest], AsyncGenerator[Event, None]]
+
+
+def model(
+    name: str = "scripted", state: models_pb2.ModelState = models_pb2.MODEL_STATE_READY
+) -> models_pb2.Model:
+    """A model of the scripted service."""
+    limits = models_pb2.ModelLimits(context_length=4096, vocab_size=49152)
+    return models_pb2.Model(name=name, state=state, created_unix_s=1_700_000_000, limits=limits)
+
+
+def started(request: text_pb2.GenerateRequest, prompt_tokens: int = 3) -> text_pb2.Started:
+    """The first event of a generation."""
+    return text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=1, model=request.model)
+
+
+def finished(
+    completion_tokens: int,
+    index: int = 0,
+    reason: sampling_pb2.FinishReason = sampling_pb2.FINISH_REASON_STOP,
+    **matched: Any,
+) -> text_pb2.Finished:
+    """The last event of a choice."""
+    usage = sampling_pb2.Usage(prompt_tokens=3, completion_tokens=completion_tokens, cached_tokens=1)
+    return text_pb2.Finished(index=index, reason=reason, usage=usage, **matched)
+
+
+def prompt_text(request: text_pb2.GenerateRequest) -> str:
+    """The text that was asked about: the prompt, or the last message."""
+    kind = request.WhichOneof("prompt")
+    if kind == "text":
+        return request.text.text
+    if kind == "tokens":
+        return " ".join(str(token_id) for token_id in request.tokens.token_ids)
+    last = request.chat.messages[-1]
+    return last.text or "".join(part.text for part in last.parts.parts)
+
+
+async def echo(request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
+    """Say the prompt back, a word a token, in every choice."""
+    words = [f"{word} " for word in prompt_text(request).split()]
+    choices = range(request.n if request.HasField("n") else 1)
+    yield started(request)
+    for position, word in enumerate(words):
+        for index in choices:
+            yield text_pb2.Delta(index=index, token_ids=[position], text=word)
+    for index in choices:
+        yield finished(len(words), index)
+
+
+class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
+    """Implements TextService; each generation runs `script`.
+
+    `requests` are those that were started, `cancelled` the request ids of those
+    that were cancelled before their end, `live` the number of running ones.
+    """
+
+    def __init__(self, script: Script = echo) -> None:
+        self.script = script
+        self.requests: list[text_pb2.GenerateRequest] = []
+        self.cancelled: list[str] = []
+        self.live = 0
+        self.port = 0
+        self._models = [model()]
+        self._changes = Changes()
+
+    @property
+    def models(self) -> list[models_pb2.Model]:
+        """The models it offers."""
+        return self._models
+
+    @models.setter
+    def models(self, models: list[models_pb2.Model]) -> None:
+        self._models = models
+        self._changes.mark()
+
+    async def run(self, request: text_pb2.GenerateRequest) -> AsyncIterator[Event]:
+        """Run one generation."""
+        self.requests.append(request)
+        self.live += 1
+        ended = False
+        try:
+            async with aclosing(self.script(request)) as events:
+                async for event in events:
+                    yield event
+            ended = True
+        except ServiceError:
+            ended = True
+            raise
+        finally:
+            self.live -= 1
+            if not ended:
+                self.cancelled.append(request.request_id)
+
+    async def Generate(
+        self, request: text_pb2.GenerateRequest, context: Any
+    ) -> AsyncIterator[text_pb2.GenerateResponse]:
+        """One generation."""
+        async with aclosing(self.run(request)) as events:  # type: ignore[type-var]
+            async for event in events:
+                yield text_pb2.GenerateResponse(**{kind_of(event): event})
+
+    async def GenerateMany(
+        self, request_iterator: AsyncIterator[text_pb2.GenerateManyRequest], context: Any
+    ) -> None:
+        """The link: a task a generation, a frame an event."""
+        await context.send_initial_metadata(())
+        tasks: dict[int, asyncio.Task[None]] = {}
+        writing = asyncio.Lock()
+
+        async def generate(stream_id: int, request: text_pb2.GenerateRequest) -> None:
+            try:
+                async with aclosing(self.run(request)) as events:  # type: ignore[type-var]
+                    async for event in events:
+                        async with writing:
+                            await context.write(frame_of(stream_id, event))
+            except ServiceError as error:
+                failed = text_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
+                async with writing:
+                    await context.write(text_pb2.GenerateManyResponse(events=[failed]))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                async for command in request_iterator:
+                    if command.WhichOneof("command") == "start":
+                        start = command.start
+                        tasks[start.stream_id] = group.create_task(generate(start.stream_id, start.request))
+                    elif task := tasks.get(command.cancel.stream_id):
+                        task.cancel()
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def ListModels(self, request: Any, context: Any) -> text_pb2.ListModelsResponse:
+        """The models."""
+        return text_pb2.ListModelsResponse(models=self._models)
+
+    async def WatchModels(self, request: Any, context: Any) -> AsyncIterator[text_pb2.WatchModelsResponse]:
+        """The models, now and at each change."""
+        async with aclosing(self._changes.each()) as changes:
+            async for _ in changes:
+                yield text_pb2.WatchModelsResponse(models=self._models)
+
+    def serve(self, port: int = 0) -> Any:
+        """Serve until the block is left; yields the port."""
+        return _serving(self, port)
+
+
+@asynccontextmanager
+async def _serving(service: ScriptedTextService, port: int) -> AsyncGenerator[int, None]:
+    def register(server: grpc.aio.Server) -> None:
+        text_pb2_grpc.add_TextServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+
+    async with grpc_server("127.0.0.1", port, [SERVICE], register) as (bound_port, health):
+        await health.set_serving(True)
+        yield bound_port
+
+
+def kind_of(event: Event) -> str:
+    """The name of an event in the protos' oneofs."""
+    return type(event).__name__.lower()
+
+
+def frame_of(stream_id: int, *events: Event) -> text_pb2.GenerateManyResponse:
+    """One frame that holds these events of one generation."""
+    deltas = [event for event in events if isinstance(event, text_pb2.Delta)]
+    indices = [delta.index for delta in deltas]
+    rarer: list[text_pb2.StreamEvent] = [
+        text_pb2.StreamEvent(stream_id=stream_id, **{kind_of(event): event})
+        for event in events
+        if not isinstance(event, text_pb2.Delta)
+    ]
+    for entry, delta in enumerate(deltas):
+        if delta.reasoning:
+            detail = text_pb2.EntryDetail(entry=entry, reasoning=delta.reasoning)
+            rarer.append(text_pb2.StreamEvent(stream_id=stream_id, detail=detail))
+    return text_pb2.GenerateManyResponse(
+        stream_ids=[stream_id] * len(deltas),
+        indices=indices if any(indices) else (),
+        token_counts=[len(delta.token_ids) for delta in deltas],
+        token_ids=itertools.chain.from_iterable(delta.token_ids for delta in deltas),
+        texts=[delta.text for delta in deltas],
+        events=rarer,
+    )
