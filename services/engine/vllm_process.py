@@ -1,7 +1,8 @@
 """What vLLM's processes find and do first.
 
-vLLM reads its environment at import, so that is prepared here, without it. The entry point `vllm.general_plugins` (pyproject.toml) runs `isolate` in each
-process that vLLM starts.
+vLLM reads its environment at import, so that is prepared here, without it. The
+entry point `vllm.general_plugins` (pyproject.toml) runs `isolate` in each process
+that vLLM starts.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ class ChatTemplate:
 
         Control tokens that a caller's text only spells lie in segments of user text and are encoded as ordinary text:
         in everything that a request brings, tools and variables too. In assistant messages, marks that the tokenizer
-        does not call special (`<think>`) stay tokens, since the model wrote them and they were shown as text.
+        does not call special (`<think>`) stay tokens, since the model wrote them and they were shown as text. They stay
+        in other texts too where the template itself searches for them.
 
         Args:
             messages: OpenAI's message objects, oldest first (see `template_messages`).
@@ -131,15 +132,17 @@ class ChatTemplate:
         plain = text_of(chat)
         if allow_control_tokens:
             return [Segment(plain, False)]
-        return self._segments(plain, chat, text_of)
+        try:
+            return self._segments(plain, chat, text_of)
+        except RecursionError as error:
+            raise InvalidRequest(
+                "messages, tools or chat_template_kwargs are nested too deeply; flatten them"
+            ) from error
 
     def _segments(self, plain: str, chat: _Chat, text_of: Callable[[_Chat], str]) -> list[Segment]:
         control = self._control_tokens
-        try:
-            if not control.may_be_forged_by([chat.messages, chat.tools, chat.variables]):
-                return [Segment(plain, False)]
-        except RecursionError as error:
-            raise InvalidRequest("messages, tools or chat_template_kwargs are nested too deeply") from error
+        if not control.may_be_forged_by([chat.messages, chat.tools, chat.variables]):
+            return [Segment(plain, False)]
         disguise = control.disguise_for(plain)
         for scope in Scope:
             try:

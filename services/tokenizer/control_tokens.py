@@ -80,6 +80,10 @@ class ControlTokens:
         pattern = self._patterns[Scope.EVERYTHING]
         return any(pattern.search(text) for text in _strings(value))
 
+    def spelled_in(self, text: str) -> Iterator[re.Match[str]]:
+        """The control tokens in a text, whoever wrote them, from left to right and the longest at each place."""
+        return self._any.finditer(text)
+
     def disguise_for(self, rendering: str) -> Disguise:
         """Private characters that the rendering lacks.
 
@@ -128,7 +132,7 @@ class ControlTokens:
         start = 0  # Where the segment under way begins.
         last_cut = 0  # The end of the last control token of the template.
         forged = False
-        for match in self._any.finditer(rendering):
+        for match in self.spelled_in(rendering):
             first, last = match.start(), match.end() - 1
             if rendering[first] != disguised_rendering[first] or rendering[last] != disguised_rendering[last]:
                 if not forged:
@@ -172,25 +176,34 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(item)
 
 
+class _Prefix:
+    """A node in a tree of words: what may follow a prefix, and whether the prefix itself is a word."""
+
+    __slots__ = ("following", "is_word")
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Prefix] = {}
+        self.is_word = False
+
+    def pattern(self) -> str:
+        """What completes the prefix to a word, as a regular expression that takes the longest way."""
+        node, text = self, ""
+        # A chain without branches is written out in a loop, so that long words nest no deeper than they branch.
+        while len(node.following) == 1 and not node.is_word:
+            ((character, node),) = node.following.items()
+            text += re.escape(character)
+        if not node.following:
+            return text
+        ways = [re.escape(character) + child.pattern() for character, child in node.following.items()]
+        return f"{text}(?:{'|'.join(ways)}){'?' if node.is_word else ''}"
+
+
 def _one_of(words: Iterable[str]) -> re.Pattern[str]:
     """Matches the longest of the words at a place, in time that does not grow with their number."""
-    root: dict[str, dict[str, object]] = {}
+    root = _Prefix()
     for word in words:
-        node: dict[str, object] = root  # type: ignore[assignment]  # a tree of dicts has no finite type
+        node = root
         for character in word:
-            node = node.setdefault(character, {})  # type: ignore[assignment]
-        node[""] = {}
-    return re.compile(_branches(root) if root else r"(?!)")
-
-
-def _branches(node: Mapping[str, object]) -> str:
-    text = ""
-    # Chains without a branch are written out in a loop, so that long words nest no deeper than they branch.
-    while len(node) == 1 and "" not in node:
-        (character, following), *_ = node.items()
-        text += re.escape(character)
-        node = following  # type: ignore[assignment]
-    following_words = [re.escape(c) + _branches(n) for c, n in node.items() if c]  # type: ignore[arg-type]
-    if not following_words:
-        return text
-    return f"{text}(?:{'|'.join(following_words)}){'?' if '' in node else ''}"
+            node = node.following.setdefault(character, _Prefix())
+        node.is_word = True
+    return re.compile(root.pattern() if root.following else r"(?!)")

@@ -1,0 +1,1 @@
+"""The frontend tier: HTTP, SSE and OpenAI's JSON over text services."""

@@ -1,0 +1,107 @@
+"""The ASGI application: routes, and the one place where errors become responses and requests are logged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Router
+from starlette.types import Message, Receive, Scope, Send
+
+from services.chassis.errors import InternalError, ServiceError
+from services.frontend.disconnect import ClientGone
+from services.frontend.errors import MethodNotAllowed, UnknownPath
+from services.frontend.metrics import FrontendMetrics
+from services.frontend.request_context import RequestContext, open_context
+from services.frontend.responses import send_error
+
+log = structlog.get_logger(__name__)
+
+# nginx's number for a caller who left before the response began; never sent.
+CLIENT_GONE_STATUS = 499
+_MAX_LOGGED_PATH_CHARS = 200
+_PROBES = ("/health/live", "/health/ready", "/metrics")
+
+
+class FrontendApp:
+    """Serves all routes of the frontend."""
+
+    def __init__(self, routes: Sequence[BaseRoute], metrics: FrontendMetrics) -> None:
+        self._router = Router(routes, redirect_slashes=False)
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        context = open_context(scope)
+        # Tells the router to raise what it finds wrong.
+        scope["app"] = self
+        structlog.contextvars.bind_contextvars(request_id=context.request_id)
+
+        async def send_noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                context.status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", context.request_id.encode())]
+                self._metrics.time_to_first_byte.labels(_route_of(scope)).observe(context.elapsed)
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, send_noting, context)
+        finally:
+            self._conclude(scope, context)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+        try:
+            try:
+                await self._router(scope, receive, send)
+            except HTTPException as error:
+                raise _error_of(error, scope) from None
+        except ClientGone:
+            context.error = "CLIENT_GONE"
+            self._metrics.cancelled.labels(_route_of(scope)).inc()
+            if context.status is None:
+                context.status = CLIENT_GONE_STATUS
+        except ServiceError as error:
+            await self._fail(send, error, context)
+        except Exception:
+            log.exception("request failed")
+            await self._fail(send, InternalError(), context)
+
+    async def _fail(self, send: Send, error: ServiceError, context: RequestContext) -> None:
+        context.error = error.reason
+        # A response that has begun is left incomplete; the server then closes the connection.
+        if context.status is None:
+            await send_error(send, error)
+
+    def _conclude(self, scope: Scope, context: RequestContext) -> None:
+        route = _route_of(scope)
+        status = str(context.status or "cancelled")
+        self._metrics.requests.labels(route, status).inc()
+        self._metrics.duration.labels(route).observe(context.elapsed)
+        usage = context.usage
+        # Probes come each second and would bury the rest.
+        tell = log.debug if route in _PROBES and context.error is None else log.info
+        tell(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:_MAX_LOGGED_PATH_CHARS],
+            status=context.status,
+            duration_ms=round(context.elapsed * 1000, 1),
+            prompt_tokens=usage.prompt_tokens if usage else None,
+            completion_tokens=usage.completion_tokens if usage else None,
+            finish_reason=",".join(sorted(set(context.finish_reasons))) or None,
+            error=context.error,
+        )
+
+
+def _route_of(scope: Scope) -> str:
+    # A label for each path that anybody thinks of would have no bound.
+    route = scope.get("route")
+    return "unknown" if route is None else str(route.path)
+
+
+def _error_of(error: HTTPException, scope: Scope) -> ServiceError:
+    if error.status_code == 405:
+        allowed = ", ".join(sorted((error.headers or {})["Allow"].split(", ")))
+        return MethodNotAllowed(f"{scope['method']} is not allowed here; use {allowed}", allowed)
+    return UnknownPath("nothing is served at this path; the API is below /v1, such as /v1/chat/completions")

@@ -1,0 +1,67 @@
+"""An answer as one JSON object."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from services.frontend.shapes import Choice
+from services.frontend.sink import Detail, Finished, Started
+from services.frontend.tally import Tally
+
+
+class CollectSink:
+    """Gathers a generation's events.
+
+    Args:
+        choices: number of choices.
+    """
+
+    def __init__(self, choices: int) -> None:
+        self._texts: list[list[str]] = [[] for _ in range(choices)]
+        self._reasonings: list[list[str]] = [[] for _ in range(choices)]
+        self._ends: dict[int, Finished] = {}
+        self._error: Exception | None = None
+        self._over = asyncio.Event()
+        self.model = ""
+        self.tally = Tally(choices)
+
+    def started(self, started: Started) -> None:
+        """Keep the name of the model that answers."""
+        self.model = started.model
+        self.tally.start(started)
+
+    def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
+        """Keep a piece of a choice."""
+        self.tally.add(len(token_ids))
+        self._texts[index].append(text)
+        if detail is not None:
+            self._reasonings[index].append(detail.reasoning)
+        return True
+
+    def finished(self, finished: Finished) -> None:
+        """Keep the end of a choice."""
+        self._ends[finished.index] = finished
+        self.tally.end(finished)
+        if self.tally.complete:
+            self._over.set()
+
+    def failed(self, error: Exception) -> None:
+        """End the whole with an error."""
+        self._error = error
+        self._over.set()
+
+    async def choices(self) -> list[Choice]:
+        """Wait for the end of all choices and return them in order.
+
+        Raises:
+            ServiceError: the generation failed.
+            ClientGone: the caller left.
+        """
+        await self._over.wait()
+        if self._error is not None:
+            raise self._error
+        return [
+            Choice("".join(texts), "".join(reasonings), self._ends[index])
+            for index, (texts, reasonings) in enumerate(zip(self._texts, self._reasonings, strict=True))
+        ]

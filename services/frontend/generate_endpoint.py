@@ -1,0 +1,120 @@
+"""POST /v1/chat/completions and /v1/completions: one course for both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from services.chassis.drain import Drain
+from services.frontend.body import BodyReader
+from services.frontend.chat_request import ChatRequest
+from services.frontend.chunks import Chunks
+from services.frontend.collect import CollectSink
+from services.frontend.completion_request import CompletionRequest
+from services.frontend.metrics import FrontendMetrics
+from services.frontend.request_context import RequestContext, context_of
+from services.frontend.responses import send_body
+from services.frontend.running import run_generation
+from services.frontend.shapes import Answer, Shape, new_id
+from services.frontend.sink import Usage
+from services.frontend.streaming import StreamSink, write_stream
+from services.frontend.tally import Tally
+from services.frontend.text_client import TextClient
+from services.frontend.wire import CallInfo
+
+Request = ChatRequest | CompletionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds; see the settings of the same names."""
+
+    request_timeout: float | None
+    first_byte: float
+    comment_interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateEndpoint:
+    """An ASGI application that answers generation requests.
+
+    Args:
+        parse: makes a valid request from the body.
+        shape: the answers' shape.
+    """
+
+    parse: Callable[[dict[str, Any]], Request]
+    shape: Shape
+    bodies: BodyReader
+    texts: TextClient
+    drain: Drain
+    timing: Timing
+    metrics: FrontendMetrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request.
+
+        Raises:
+            ServiceError: it is refused or failed, and nothing was sent.
+            ClientGone: the caller left.
+        """
+        self.drain.enter()
+        try:
+            request = self.parse(await self.bodies.read_object(scope, receive))
+            deliver = self._stream if request.delivery.stream else self._answer
+            await deliver(request, context_of(scope), receive, send)
+        finally:
+            self.drain.leave()
+
+    async def _stream(self, request: Request, context: RequestContext, receive: Receive, send: Send) -> None:
+        answer_id, created = new_id(self.shape.id_prefix), int(time.time())
+        choices, delivery = request.output.choices, request.delivery
+
+        def chunks(model: str) -> Chunks:
+            with_usage = delivery.include_usage
+            return Chunks(self.shape, Answer(answer_id, created, model), choices, with_usage=with_usage)
+
+        sink = StreamSink(chunks, choices, delivery)
+        generation = self.texts.start(request, self._call_info(context), sink)
+        writing = write_stream(
+            send,
+            sink,
+            context,
+            first_byte=self.timing.first_byte,
+            comment_interval=self.timing.comment_interval,
+        )
+        with self.metrics.active_streams.track_inprogress():
+            try:
+                await run_generation(generation, sink, receive, writing, self.timing.request_timeout)
+            finally:
+                self._account(context, sink.tally)
+
+    async def _answer(self, request: Request, context: RequestContext, receive: Receive, send: Send) -> None:
+        sink = CollectSink(request.output.choices)
+        created = int(time.time())
+
+        async def deliver() -> None:
+            collected = await sink.choices()
+            answer = Answer(new_id(self.shape.id_prefix), created, sink.model)
+            await send_body(send, self.shape.whole(answer, collected, sink.tally.usage or Usage(0, 0)))
+
+        generation = self.texts.start(request, self._call_info(context), sink)
+        try:
+            await run_generation(generation, sink, receive, deliver(), self.timing.request_timeout)
+        finally:
+            self._account(context, sink.tally)
+
+    def _call_info(self, context: RequestContext) -> CallInfo:
+        timeout = self.timing.request_timeout
+        deadline_ms = None if timeout is None else round(timeout * 1000)
+        return CallInfo(context.request_id, context.traceparent, deadline_ms)
+
+    def _account(self, context: RequestContext, tally: Tally) -> None:
+        context.usage, context.finish_reasons = tally.usage, tally.finish_reasons
+        if context.usage is not None:
+            self.metrics.prompt_tokens.inc(context.usage.prompt_tokens)
+            self.metrics.completion_tokens.inc(context.usage.completion_tokens)

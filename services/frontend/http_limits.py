@@ -1,0 +1,230 @@
+"""Bounds of a connection that uvicorn does not have: size and time of headers, readers that take nothing.
+
+The one module that knows uvicorn's protocol class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from services.chassis.errors import InvalidRequest, ServiceError
+from services.frontend.errors import HeadersTooLarge, RequestTimeout, error_object, http_of
+
+log = structlog.get_logger(__name__)
+
+# A caller that still sends gets this long to read why it was refused: closing
+# at once would reset the connection and take the answer away.
+_LINGER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Bounds of one connection; times in seconds."""
+
+    header_bytes: int
+    header_timeout: float
+    write_timeout: float
+    keep_alive: int
+
+
+class LimitedConfig(uvicorn.Config):
+    """uvicorn's configuration, with our bounds."""
+
+    def __init__(self, app: Any, limits: HttpLimits) -> None:
+        super().__init__(
+            app,
+            http=LimitedHttpProtocol,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            # Both would be read from the environment otherwise.
+            workers=1,
+            forwarded_allow_ips=[],
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=limits.keep_alive,
+            # Requests were drained before; what is left is ended.
+            timeout_graceful_shutdown=1,
+            # Else one request's log fields show up in the next one's lines.
+            reset_contextvars=True,
+        )
+        self.limits = limits
+
+
+class _Refused(Exception):
+    """Ends the parsing of a request that has been answered."""
+
+
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """One connection.
+
+    - Headers beyond the limit: 431. Headers that take too long: 408.
+    - A request sent before the answer to the last one is not served: while its
+      bytes wait unread, the caller's leaving would go unnoticed.
+    - A reader that takes nothing for `write_timeout` has its connection aborted.
+    """
+
+    def __init__(
+        self,
+        config: LimitedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._in_head = True
+        self._head_bytes = 0
+        self._deaf = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._arm(self._limits.header_timeout, self._on_head_timeout)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End all timers."""
+        self._disarm()
+        self._end_stall()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, within bounds."""
+        if self._deaf:
+            return
+        if self._in_head:
+            if self._answering:
+                self._ignore_rest()
+                return
+            if self._timer is None:
+                self._arm(self._limits.header_timeout, self._on_head_timeout)
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > self._limits.header_bytes:
+            self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        """Begin a request, unless the last one is still being answered."""
+        if self._answering:
+            self._ignore_rest()
+            raise _Refused
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Start to serve the request, if its headers are within the limit."""
+        self._in_head = False
+        self._disarm()
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self._limits.header_bytes:
+            self._refuse_head()
+            raise _Refused
+        super().on_headers_complete()
+        if self.parser.should_upgrade():
+            # The parser takes what follows for another protocol.
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_message_complete()
+        self._in_head = True
+        self._head_bytes = 0
+        self._disarm()
+
+    def on_response_complete(self) -> None:
+        """Bound the time for the rest of a request that was answered before its end."""
+        super().on_response_complete()
+        if not self._in_head:
+            self._arm(self._limits.header_timeout, self.transport.close)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        if not self._deaf:
+            self._refuse(InvalidRequest("the request is not valid HTTP/1.1"))
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the reader."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """The reader has taken enough."""
+        self._end_stall()
+        super().resume_writing()
+
+    def _await_reader(self) -> None:
+        self._end_stall()
+        waiting_bytes = self.transport.get_write_buffer_size()
+        self._stall_timer = self.loop.call_later(self._limits.write_timeout, self._check_reader, waiting_bytes)
+
+    def _check_reader(self, waiting_bytes: int) -> None:
+        if self.transport.get_write_buffer_size() < waiting_bytes:
+            self._await_reader()
+            return
+        log.warning("connection aborted: its reader takes nothing", peer=self.client)
+        self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def _arm(self, seconds: float, action: Callable[[], None]) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(seconds, action)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_head_timeout(self) -> None:
+        if self._head_bytes == 0:
+            self.transport.close()
+        else:
+            self._refuse(RequestTimeout("the request's headers did not arrive in time; send them at once"))
+
+    def _refuse_head(self) -> None:
+        limit = self._limits.header_bytes
+        self._refuse(HeadersTooLarge(f"the request line and headers may have at most {limit} bytes; send less"))
+
+    def _ignore_rest(self) -> None:
+        self._deaf = True
+        self._disarm()
+        self.cycle.keep_alive = False
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer without the application, and close the connection."""
+        self._deaf = True
+        if self._answering and self.cycle.response_started:
+            self.transport.close()
+            return
+        request_id = f"req-{uuid.uuid4().hex}"
+        status, body = http_of(error).status, error_object(error)
+        log.info("request refused", request_id=request_id, status=status, error=error.reason, peer=self.client)
+        head = [STATUS_LINE[status]]
+        head += [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
+        head += [
+            b"content-type: application/json\r\n",
+            b"content-length: %d\r\n" % len(body),
+            b"x-request-id: %b\r\n" % request_id.encode(),
+            b"connection: close\r\n\r\n",
+        ]
+        self.transport.write(b"".join([*head, body]))
+        self._arm(_LINGER_SECONDS, self.transport.close)

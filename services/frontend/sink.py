@@ -1,0 +1,80 @@
+"""What a generation tells the one who asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The engine has taken the prompt: its tokens, those of them found in the cache, the model's name."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What a delta may have beside tokens and text: the next characters of the reasoning."""
+
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts. `cached_tokens` are among the prompt's, `reasoning_tokens` among the completion's."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a choice; `matched_stop` is the stop string or stop token id that caused it, if one did."""
+
+    index: int
+    reason: FinishReason
+    matched_stop: str | int | None
+    usage: Usage
+
+
+class Sink(Protocol):
+    """Takes a generation's events, synchronously and in order.
+
+    `started` comes first, once; then deltas; `finished` once for each choice.
+    `failed` may come at any time instead of what is missing. After the last
+    `finished`, and after `failed`, nothing comes.
+    """
+
+    def started(self, started: Started) -> None:
+        """Take the start."""
+
+    def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
+        """Take the next piece of a choice.
+
+        Returns: False when the reader is too slow for what comes. The generation
+        is then cancelled and fails.
+        """
+
+    def finished(self, finished: Finished) -> None:
+        """Take the end of a choice."""
+
+    def failed(self, error: Exception) -> None:
+        """Take the end of the whole: a `ServiceError`, or `ClientGone`."""
+
+
+def total(usages: Sequence[Usage]) -> Usage:
+    """Return the usage of a generation from those of its choices, at least one: the prompt counts once."""
+    return Usage(
+        prompt_tokens=usages[0].prompt_tokens,
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        cached_tokens=max(usage.cached_tokens for usage in usages),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
+    )

@@ -1,0 +1,134 @@
+"""An answer as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+from starlette.types import Send
+
+from services.chassis.errors import ServiceError, Unavailable
+from services.chassis.mailbox import Mailbox
+from services.frontend.chunks import COMMENT, DONE, Chunks, error_event
+from services.frontend.errors import error_object
+from services.frontend.params import Delivery
+from services.frontend.request_context import RequestContext
+from services.frontend.sink import Detail, Finished, Started
+from services.frontend.tally import Tally
+
+# What may wait for one slow reader.
+MAILBOX_BYTES = 256 * 1024
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    # Keeps nginx from gathering the stream.
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class StreamSink:
+    """Renders a generation's events and leaves the bytes for the writer.
+
+    Args:
+        chunks: makes the renderer, once the name of the answering model is known.
+        choices: number of choices.
+        delivery: which chunks carry the usage.
+    """
+
+    def __init__(self, chunks: Callable[[str], Chunks], choices: int, delivery: Delivery) -> None:
+        self._make_chunks = chunks
+        self._choices = choices
+        self._delivery = delivery
+        self._last_put = asyncio.get_running_loop().time()
+        self._full = False
+        self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES)
+        self.tally = Tally(choices)
+
+    def started(self, started: Started) -> None:
+        """Begin all choices."""
+        self._chunks = self._make_chunks(started.model)
+        self.tally.start(started)
+        usage = self.tally.usage if self._delivery.continuous_usage_stats else None
+        self._put(b"".join(self._chunks.opening(index, usage) for index in range(self._choices)))
+
+    def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
+        """Render a piece of a choice. Tokens whose text is still held back give no event."""
+        self.tally.add(len(token_ids))
+        usage = self.tally.usage if self._delivery.continuous_usage_stats else None
+        if detail is not None and detail.reasoning:
+            self._put(self._chunks.reasoning_piece(index, detail.reasoning, usage))
+        if text:
+            self._put(self._chunks.piece(index, text, usage))
+        return not self._full
+
+    def finished(self, finished: Finished) -> None:
+        """End a choice, and with the last one the stream."""
+        self.tally.end(finished)
+        usage = self.tally.usage
+        self._put(self._chunks.closing(finished, usage if self._delivery.continuous_usage_stats else None))
+        if self.tally.complete:
+            if self._delivery.include_usage and usage is not None:
+                self._put(self._chunks.usage(usage))
+            self._put(DONE)
+            self.mailbox.close()
+
+    def failed(self, error: Exception) -> None:
+        """End the stream with an error."""
+        self.mailbox.close(error)
+
+    async def comment(self, first: float, interval: float) -> None:
+        """Put a comment whenever nothing came for `interval` seconds, the first after `first`."""
+        loop = asyncio.get_running_loop()
+        wait = first
+        while True:
+            await asyncio.sleep(wait)
+            quiet = loop.time() - self._last_put
+            if quiet >= wait:
+                self._put(COMMENT)
+                quiet = 0
+            wait = interval - quiet
+
+    def _put(self, event: bytes) -> None:
+        if not event:
+            return
+        self._last_put = asyncio.get_running_loop().time()
+        if not self.mailbox.put(event, len(event)):
+            self._full = True
+            self.mailbox.close(
+                Unavailable("the answer was not read as fast as it came; read it faster", reason="SLOW_READER")
+            )
+
+
+async def write_stream(
+    send: Send, sink: StreamSink, context: RequestContext, *, first_byte: float, comment_interval: float
+) -> None:
+    """Send what the sink gathers until its end.
+
+    The status is decided by the first thing that comes, so that a refusal of the
+    tiers behind is an error response. When nothing comes for `first_byte` seconds,
+    the stream begins with a comment, lest a proxy gives up on it.
+
+    Raises:
+        ServiceError: the generation failed before the first byte.
+        ClientGone: the caller left.
+    """
+    began = False
+    commenting = asyncio.create_task(sink.comment(first_byte, comment_interval))
+    try:
+        async with aclosing(sink.mailbox.batches()) as batches:
+            async for batch in batches:
+                if not began:
+                    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+                    began = True
+                await send({"type": "http.response.body", "body": b"".join(batch), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    except ServiceError as error:
+        if not began:
+            raise
+        context.error = error.reason
+        await send({"type": "http.response.body", "body": error_event(error_object(error))})
+    finally:
+        commenting.cancel()
+        await asyncio.gather(commenting, return_exceptions=True)
