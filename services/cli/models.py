@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli.build_once import BuildError, Progress, build_once
+from services.cli.build_once import BuildError, Progress, build_once, is_whole
 
 DEFAULT_MODEL_NAME = "smollm2-135m-instruct"
 
@@ -49,6 +49,11 @@ def models_directory(environ: Mapping[str, str]) -> Path:
 def default_model_path(directory: Path) -> Path:
     """The default model's directory below the models' ``directory``, whether it is there yet or not."""
     return directory / DEFAULT_MODEL_NAME
+
+
+def has_default_model(directory: Path) -> bool:
+    """Whether the default model is there, whole and made by this version."""
+    return is_whole(default_model_path(directory), _RECIPE)
 
 
 def ensure_default_model(directory: Path, progress: Progress) -> Path:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import grpc.aio
 import httpx
@@ -29,12 +31,12 @@ class GrpcHealthProbe:
     async def until_ready(self) -> None:
         """Return once the server says SERVING."""
         async with open_channel(self.target) as channel:
-            stub = health_pb2_grpc.HealthStub(channel)
-            while not await _is_serving(stub):
-                await asyncio.sleep(_POLL_SECONDS)
+            # Its published types lack its methods.
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            await _until(lambda: _is_serving(stub))
 
 
-async def _is_serving(stub: health_pb2_grpc.HealthStub) -> bool:
+async def _is_serving(stub: Any) -> bool:
     try:
         response = await stub.Check(health_pb2.HealthCheckRequest(), timeout=_ANSWER_SECONDS)
     except grpc.aio.AioRpcError:
@@ -56,8 +58,7 @@ class HttpProbe:
         """Return once the page answers 200."""
         # A proxy from the environment has no business between two processes of one machine.
         async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, trust_env=False) as client:
-            while not await self._answers_200(client):
-                await asyncio.sleep(_POLL_SECONDS)
+            await _until(lambda: self._answers_200(client))
 
     async def _answers_200(self, client: httpx.AsyncClient) -> bool:
         try:
@@ -65,3 +66,10 @@ class HttpProbe:
         except httpx.TransportError:
             return False
         return response.status_code == httpx.codes.OK
+
+
+async def _until(check: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        if await check():
+            return
+        await asyncio.sleep(_POLL_SECONDS)

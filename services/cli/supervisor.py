@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -84,10 +83,9 @@ class Supervisor:
 
     async def _report(self) -> None:
         started = time.monotonic()
-        with contextlib.suppress(asyncio.CancelledError):
-            while True:
-                await asyncio.sleep(_PROGRESS_SECONDS)
-                up = ", ".join(tier.tier.name for tier in self._tiers if tier.ready)
-                waiting = ", ".join(tier.tier.name for tier in self._tiers if not tier.ready)
-                seconds = time.monotonic() - started
-                self._on_progress(f"starting, {seconds:.0f} s: {waiting} not ready yet{f'; {up} ready' if up else ''}")
+        while True:
+            await asyncio.sleep(_PROGRESS_SECONDS)
+            up = ", ".join(tier.tier.name for tier in self._tiers if tier.ready)
+            waiting = ", ".join(tier.tier.name for tier in self._tiers if not tier.ready)
+            seconds = time.monotonic() - started
+            self._on_progress(f"starting, {seconds:.0f} s: {waiting} not ready yet{f'; {up} ready' if up else ''}")

@@ -34,9 +34,10 @@ def main() -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    if os.getppid() != parent:
-        return 128 + signal.SIGTERM
-    os.execv(command[0], command)
+    # It may have gone before the kernel was told to watch it.
+    if os.getppid() == parent:
+        os.execv(command[0], command)
+    return 128 + signal.SIGTERM
 
 
 if __name__ == "__main__":

@@ -69,21 +69,23 @@ async def run_tier(tier: Tier) -> AsyncGenerator[TierProcess, None]:
 
     Its standard output goes to standard error: the supervisor's own output is one line for programs to read.
     """
-    process = TierProcess(
-        subprocess.Popen(
-            tied_command(list(tier.argv)),
-            env=dict(tier.env),
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
-            # Ctrl-C reaches the terminal's process group; in this one it would end all tiers at once, undrained.
-            start_new_session=True,
-        )
-    )
+    process = TierProcess(_start(tier))
     try:
         yield process
     finally:
         process.kill()
         await asyncio.shield(process.wait())
+
+
+def _start(tier: Tier) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        tied_command(list(tier.argv)),
+        env=dict(tier.env),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        # Ctrl-C reaches the terminal's process group; in this one it would end all tiers at once, undrained.
+        start_new_session=True,
+    )
 
 
 def describe_exit(code: int) -> str:

@@ -19,6 +19,7 @@ import structlog
 from vllm import SamplingParams
 from vllm.config import VllmConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMClientError
 from vllm.inputs.engine import tokens_input
 from vllm.platforms import current_platform
 from vllm.sampling_params import RequestOutputKind
@@ -49,13 +50,15 @@ from services.engine.port import (
 log = structlog.get_logger(__name__)
 
 # What a CPU engine needs beyond vLLM's own defaults: bfloat16 gives wrong text
-# there, compiling gains nothing, and a seeded request whose prompt is prefilled
-# in chunks kills the engine.
+# there, and compiling gains nothing. The budget of tokens bounds a step to about
+# half a second, so that a long prompt neither holds up streams nor outlives its caller.
 _CPU_ARGUMENTS: Mapping[str, Any] = {
     "dtype": "float32",
     "enforce_eager": True,
-    "enable_chunked_prefill": False,
+    "enable_chunked_prefill": True,
+    "max_num_batched_tokens": 512,
     "kv_cache_memory_bytes": 2 * 1024**3,
+    "worker_cls": "services.engine.vllm_cpu_worker.SeededCPUWorker",
 }
 # Else the first request with log probabilities waits 15 s for a compiler.
 _CPU_ENVIRONMENT = {"TORCH_COMPILE_DISABLE": "1"}
@@ -139,6 +142,9 @@ class VllmEngine:
         # One queue for both keeps an abort behind its request: vLLM loses an
         # abort that overtakes the add.
         self._operations: asyncio.Queue[EngineCoreRequest | list[str]] = asyncio.Queue()
+        # vLLM adds a model's further end tokens to each request's stop tokens
+        # and reports them as such; only the request's own are told.
+        self._stop_token_ids: dict[str, tuple[int, ...]] = {}
 
     @property
     def limits(self) -> Limits:
@@ -161,12 +167,16 @@ class VllmEngine:
                 priority=request.priority,
                 trace_headers={"traceparent": request.traceparent} if request.traceparent else None,
             )
-        except ValueError as error:
+        except (VLLMClientError, ValueError) as error:
             raise InvalidRequest(f"the engine refuses the request: {_first_line(error)}") from error
+        if request.sampling.stop_token_ids:
+            self._stop_token_ids[request.request_id] = request.sampling.stop_token_ids
         self._operations.put_nowait(core_request)
 
     def abort(self, request_ids: Sequence[str]) -> None:
         """End requests, after their `add`."""
+        for request_id in request_ids:
+            self._stop_token_ids.pop(request_id, None)
         self._operations.put_nowait(list(request_ids))
 
     async def run(self, on_step: Callable[[Step], None]) -> None:
@@ -179,7 +189,7 @@ class VllmEngine:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send())
                 while True:
-                    on_step(_step(await self._client.get_output_async()))
+                    on_step(self._step(await self._client.get_output_async()))
         except* EngineDeadError:
             raise EngineDead("vLLM's engine core died") from None
 
@@ -190,6 +200,14 @@ class VllmEngine:
                 await self._client.abort_requests_async(operation)
             else:
                 await self._client.add_request_async(operation)
+
+    def _step(self, outputs: EngineCoreOutputs) -> Step:
+        stats = outputs.scheduler_stats
+        load = None
+        if stats is not None:
+            waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
+            load = Load(stats.num_running_reqs, waiting, stats.kv_cache_usage)
+        return Step([_output(output, self._stop_token_ids) for output in outputs.outputs], load)
 
     def _sampling_params(self, sampling: Sampling) -> SamplingParams:
         defaults = self._defaults
@@ -223,16 +241,7 @@ class VllmEngine:
         )
 
 
-def _step(outputs: EngineCoreOutputs) -> Step:
-    stats = outputs.scheduler_stats
-    load = None
-    if stats is not None:
-        waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
-        load = Load(stats.num_running_reqs, waiting, stats.kv_cache_usage)
-    return Step([_output(output) for output in outputs.outputs], load)
-
-
-def _output(output: EngineCoreOutput) -> Output:
+def _output(output: EngineCoreOutput, stop_token_ids: dict[str, tuple[int, ...]]) -> Output:
     prefilled = finish = logprobs = None
     failed = False
     if output.prefill_stats is not None:
@@ -243,11 +252,12 @@ def _output(output: EngineCoreOutput) -> Output:
         logprobs = _logprobs(output.new_logprobs)
     if output.finish_reason is not None:
         reason = _FINISH_REASONS.get(output.finish_reason)
+        own = stop_token_ids.pop(output.request_id, ())
         if reason is None:
             failed = True
         else:
             stop = output.stop_reason
-            finish = Finish(reason, stop if isinstance(stop, int) else None)
+            finish = Finish(reason, stop if isinstance(stop, int) and stop in own else None)
     return Output(output.request_id, output.new_token_ids, prefilled, logprobs, finish, failed)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
@@ -12,6 +13,8 @@ from services.chassis.errors import InvalidRequest, Overloaded, TooLarge
 from services.frontend.disconnect import ClientGone
 from services.frontend.errors import RequestTimeout, UnsupportedMediaType
 from services.frontend.strict_json import parse_object
+
+T = TypeVar("T")
 
 # Parsing less than this takes about a millisecond.
 _INLINE_BYTES = 256 * 1024
@@ -32,8 +35,10 @@ class BodyReader:
         self._timeout = timeout
         self._held_bytes = 0
 
-    async def read_object(self, scope: Scope, receive: Receive) -> dict[str, Any]:
-        """Read and parse the body of a request.
+    async def read(self, scope: Scope, receive: Receive, convert: Callable[[dict[str, Any]], T]) -> T:
+        """Read and parse the body of a request and return what `convert` makes of the object.
+
+        A large body is parsed and converted in a thread.
 
         Raises:
             InvalidRequest: it is not a JSON object, or not sent as JSON.
@@ -60,9 +65,9 @@ class BodyReader:
                 self._held_bytes += len(chunk)
                 body += chunk
             if len(body) <= _INLINE_BYTES:
-                return parse_object(bytes(body))
+                return convert(parse_object(bytes(body)))
             # The event loop stays free, and so do health checks and other streams.
-            return await asyncio.to_thread(parse_object, bytes(body))
+            return await asyncio.to_thread(lambda: convert(parse_object(bytes(body))))
         finally:
             self._held_bytes -= len(body)
 

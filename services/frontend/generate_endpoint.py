@@ -24,7 +24,7 @@ from services.frontend.sink import Usage
 from services.frontend.streaming import StreamSink, write_stream
 from services.frontend.tally import Tally
 from services.frontend.text_client import TextClient
-from services.frontend.wire import CallInfo
+from services.frontend.wire import CallInfo, WireRequest, generate_request
 
 Request = ChatRequest | CompletionRequest
 
@@ -36,6 +36,14 @@ class Timing:
     request_timeout: float | None
     first_byte: float
     comment_interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A valid request, and the same for the wire."""
+
+    request: Request
+    wire: WireRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +72,29 @@ class GenerateEndpoint:
         """
         self.drain.enter()
         try:
-            request = self.parse(await self.bodies.read_object(scope, receive))
-            deliver = self._stream if request.delivery.stream else self._answer
-            await deliver(request, context_of(scope), receive, send)
+            context = context_of(scope)
+            call = self._call_info(context)
+
+            def convert(body: dict[str, Any]) -> _Asked:
+                request = self.parse(body)
+                return _Asked(request, generate_request(request, call))
+
+            asked = await self.bodies.read(scope, receive, convert)
+            deliver = self._stream if asked.request.delivery.stream else self._answer
+            await deliver(asked, context, receive, send)
         finally:
             self.drain.leave()
 
-    async def _stream(self, request: Request, context: RequestContext, receive: Receive, send: Send) -> None:
+    async def _stream(self, asked: _Asked, context: RequestContext, receive: Receive, send: Send) -> None:
         answer_id, created = new_id(self.shape.id_prefix), int(time.time())
-        choices, delivery = request.output.choices, request.delivery
+        choices, delivery = asked.request.output.choices, asked.request.delivery
 
         def chunks(model: str) -> Chunks:
             with_usage = delivery.include_usage
             return Chunks(self.shape, Answer(answer_id, created, model), choices, with_usage=with_usage)
 
         sink = StreamSink(chunks, choices, delivery)
-        generation = self.texts.start(request, self._call_info(context), sink)
+        generation = self.texts.start(asked.wire, sink)
         writing = write_stream(
             send,
             sink,
@@ -93,8 +108,8 @@ class GenerateEndpoint:
             finally:
                 self._account(context, sink.tally)
 
-    async def _answer(self, request: Request, context: RequestContext, receive: Receive, send: Send) -> None:
-        sink = CollectSink(request.output.choices)
+    async def _answer(self, asked: _Asked, context: RequestContext, receive: Receive, send: Send) -> None:
+        sink = CollectSink(asked.request.output.choices)
         created = int(time.time())
 
         async def deliver() -> None:
@@ -102,7 +117,7 @@ class GenerateEndpoint:
             answer = Answer(new_id(self.shape.id_prefix), created, sink.model)
             await send_body(send, self.shape.whole(answer, collected, sink.tally.usage or Usage(0, 0)))
 
-        generation = self.texts.start(request, self._call_info(context), sink)
+        generation = self.texts.start(asked.wire, sink)
         try:
             await run_generation(generation, sink, receive, deliver(), self.timing.request_timeout)
         finally:

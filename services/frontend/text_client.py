@@ -8,13 +8,11 @@ from collections.abc import Mapping
 import grpc.aio
 
 from services.chassis.errors import ServiceError, Unavailable
-from services.frontend import wire
-from services.frontend.chat_request import ChatRequest
-from services.frontend.completion_request import CompletionRequest
-from services.frontend.models_client import ModelsClient
 from services.frontend.models import Model, ModelState, merged
+from services.frontend.models_client import ModelsClient
 from services.frontend.sink import Sink
 from services.frontend.text_link import Generation, TextLink
+from services.frontend.wire import WireRequest
 
 
 class TextClient:
@@ -57,7 +55,7 @@ class TextClient:
             raise self._nobody()
         return merged(watch.models for link, watch in self._services if link.connected)
 
-    def start(self, request: ChatRequest | CompletionRequest, call: wire.CallInfo, sink: Sink) -> Generation:
+    def start(self, request: WireRequest, sink: Sink) -> Generation:
         """Start a generation at the least busy text service that has the model.
 
         An unknown model goes to any of them: what it says is the answer.
@@ -70,7 +68,7 @@ class TextClient:
             raise self._nobody()
         having = [link for link, watch in connected if any(model.name == request.model for model in watch.models)]
         link = min(having or [link for link, _ in connected], key=lambda link: link.live)
-        return link.start(wire.generate_request(request, call), sink)
+        return link.start(request.message, sink)
 
     def fail_all(self, error: ServiceError) -> None:
         """End all generations under way with an error."""

@@ -42,7 +42,15 @@ class CallInfo:
     deadline_ms: int | None = None
 
 
-def generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -> text_pb2.GenerateRequest:
+@dataclasses.dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request as it goes to a text service, and the name of the model that it asks for."""
+
+    model: str
+    message: text_pb2.GenerateRequest
+
+
+def generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -> WireRequest:
     """Turn a valid request into the text service's."""
     output = request.output
     message = text_pb2.GenerateRequest(
@@ -63,7 +71,7 @@ def generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -
         message.text.CopyFrom(prompt)
     else:
         message.tokens.token_ids.extend(request.prompt)
-    return message
+    return WireRequest(request.model, message)
 
 
 def _sampling_params(sampling: Sampling) -> sampling_pb2.SamplingParams:

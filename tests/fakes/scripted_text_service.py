@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
 import grpc.aio
@@ -25,7 +25,7 @@ Script = Callable[[text_pb2.GenerateRequest], AsyncGenerator[Event, None]]
 
 
 def model(
-    name: str = "scripted", state: models_pb2.ModelState = models_pb2.MODEL_STATE_READY
+    name: str = "scripted", state: models_pb2.ModelState.ValueType = models_pb2.MODEL_STATE_READY
 ) -> models_pb2.Model:
     """A model of the scripted service."""
     limits = models_pb2.ModelLimits(context_length=4096, vocab_size=49152)
@@ -40,7 +40,7 @@ def started(request: text_pb2.GenerateRequest, prompt_tokens: int = 3) -> text_p
 def finished(
     completion_tokens: int,
     index: int = 0,
-    reason: sampling_pb2.FinishReason = sampling_pb2.FINISH_REASON_STOP,
+    reason: sampling_pb2.FinishReason.ValueType = sampling_pb2.FINISH_REASON_STOP,
     **matched: Any,
 ) -> text_pb2.Finished:
     """The last event of a choice."""
@@ -97,7 +97,7 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         self._models = models
         self._changes.mark()
 
-    async def run(self, request: text_pb2.GenerateRequest) -> AsyncIterator[Event]:
+    async def run(self, request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
         """Run one generation."""
         self.requests.append(request)
         self.live += 1
@@ -119,11 +119,11 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         self, request: text_pb2.GenerateRequest, context: Any
     ) -> AsyncIterator[text_pb2.GenerateResponse]:
         """One generation."""
-        async with aclosing(self.run(request)) as events:  # type: ignore[type-var]
+        async with aclosing(self.run(request)) as events:
             async for event in events:
-                yield text_pb2.GenerateResponse(**{kind_of(event): event})
+                yield response_of(event)
 
-    async def GenerateMany(
+    async def GenerateMany(  # type: ignore[override]  # writes its frames itself, which grpc.aio allows
         self, request_iterator: AsyncIterator[text_pb2.GenerateManyRequest], context: Any
     ) -> None:
         """The link: a task a generation, a frame an event."""
@@ -133,7 +133,7 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
 
         async def generate(stream_id: int, request: text_pb2.GenerateRequest) -> None:
             try:
-                async with aclosing(self.run(request)) as events:  # type: ignore[type-var]
+                async with aclosing(self.run(request)) as events:
                     async for event in events:
                         async with writing:
                             await context.write(frame_of(stream_id, event))
@@ -164,7 +164,20 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
             async for _ in changes:
                 yield text_pb2.WatchModelsResponse(models=self._models)
 
-    def serve(self, port: int = 0) -> Any:
+    async def Tokenize(self, request: text_pb2.TokenizeRequest, context: Any) -> text_pb2.TokenizeResponse:
+        """Token ids: the bytes of the text."""
+        return text_pb2.TokenizeResponse(token_ids=request.text.encode())
+
+    async def Detokenize(self, request: text_pb2.DetokenizeRequest, context: Any) -> text_pb2.DetokenizeResponse:
+        """Text of token ids that are bytes."""
+        return text_pb2.DetokenizeResponse(text=bytes(request.token_ids).decode(errors="replace"))
+
+    async def RenderChat(self, request: text_pb2.RenderChatRequest, context: Any) -> text_pb2.RenderChatResponse:
+        """The prompt: a line for each message."""
+        text = "".join(f"{message.role}: {message.text}\n" for message in request.chat.messages)
+        return text_pb2.RenderChatResponse(text=text, token_ids=text.encode())
+
+    def serve(self, port: int = 0) -> AbstractAsyncContextManager[int]:
         """Serve until the block is left; yields the port."""
         return _serving(self, port)
 
@@ -172,36 +185,40 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
 @asynccontextmanager
 async def _serving(service: ScriptedTextService, port: int) -> AsyncGenerator[int, None]:
     def register(server: grpc.aio.Server) -> None:
-        text_pb2_grpc.add_TextServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+        text_pb2_grpc.add_TextServiceServicer_to_server(service, server)
 
     async with grpc_server("127.0.0.1", port, [SERVICE], register) as (bound_port, health):
         await health.set_serving(True)
         yield bound_port
 
 
-def kind_of(event: Event) -> str:
-    """The name of an event in the protos' oneofs."""
-    return type(event).__name__.lower()
+def response_of(event: Event) -> text_pb2.GenerateResponse:
+    """A message of the public Generate."""
+    if isinstance(event, text_pb2.Started):
+        return text_pb2.GenerateResponse(started=event)
+    if isinstance(event, text_pb2.Delta):
+        return text_pb2.GenerateResponse(delta=event)
+    return text_pb2.GenerateResponse(finished=event)
 
 
 def frame_of(stream_id: int, *events: Event) -> text_pb2.GenerateManyResponse:
     """One frame that holds these events of one generation."""
     deltas = [event for event in events if isinstance(event, text_pb2.Delta)]
     indices = [delta.index for delta in deltas]
-    rarer: list[text_pb2.StreamEvent] = [
-        text_pb2.StreamEvent(stream_id=stream_id, **{kind_of(event): event})
-        for event in events
-        if not isinstance(event, text_pb2.Delta)
-    ]
-    for entry, delta in enumerate(deltas):
-        if delta.reasoning:
-            detail = text_pb2.EntryDetail(entry=entry, reasoning=delta.reasoning)
-            rarer.append(text_pb2.StreamEvent(stream_id=stream_id, detail=detail))
-    return text_pb2.GenerateManyResponse(
+    frame = text_pb2.GenerateManyResponse(
         stream_ids=[stream_id] * len(deltas),
         indices=indices if any(indices) else (),
         token_counts=[len(delta.token_ids) for delta in deltas],
         token_ids=itertools.chain.from_iterable(delta.token_ids for delta in deltas),
         texts=[delta.text for delta in deltas],
-        events=rarer,
     )
+    for entry, delta in enumerate(deltas):
+        if delta.reasoning:
+            detail = text_pb2.EntryDetail(entry=entry, reasoning=delta.reasoning)
+            frame.events.add(stream_id=stream_id, detail=detail)
+    for event in events:
+        if isinstance(event, text_pb2.Started):
+            frame.events.add(stream_id=stream_id, started=event)
+        elif isinstance(event, text_pb2.Finished):
+            frame.events.add(stream_id=stream_id, finished=event)
+    return frame

@@ -28,7 +28,8 @@ Starter = Callable[..., Awaitable["Frontend"]]
 async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
     """Wait for a condition; fail when it does not come true in time."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        # What is waited for happens in another process or behind a socket: nothing would set an event.
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -58,7 +59,7 @@ class Frontend:
 async def until_ready(frontend: Frontend, ready: bool = True, seconds: float = 10) -> None:
     """Wait until it says that it is ready, or that it is not."""
     async with asyncio.timeout(seconds):
-        while await frontend.ready() is not ready:
+        while await frontend.ready() is not ready:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.02)
 
 
@@ -71,7 +72,8 @@ async def running_frontend(*tokenizers: int, **settings: Any) -> AsyncGenerator[
     given = FrontendSettings(port=0, tokenizers=addresses, drain_seconds=settings.pop("drain_seconds", 0), **settings)
     task = asyncio.create_task(serve(given, stopping, listening.set_result))
     try:
-        await asyncio.wait([task, listening], return_when=asyncio.FIRST_COMPLETED)
+        waits: list[asyncio.Future[Any]] = [task, listening]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             await task
         port = listening.result()

@@ -175,7 +175,9 @@ def test_process_on_a_busy_port_says_so_and_fails() -> None:
     """The process exits non-zero with one line when its port is taken."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = subprocess.run(_COMMAND, env=_environment(port), capture_output=True, text=True, timeout=20)
+        ended = subprocess.run(
+            _COMMAND, env=_environment(port), capture_output=True, text=True, timeout=20, check=False
+        )
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [
         f"frontend: port 127.0.0.1:{port} cannot be opened: Address already in use; is another service using it?"

@@ -127,6 +127,8 @@ def test_marks_stay_tokens_in_assistant_messages(tokenizer_of: TokenizerOf) -> N
     token_ids = tokenizer.encode_segments(tokenizer.render_chat(messages))
     assert token_ids.count(151667) == token_ids.count(151668) == 1
     assert token_ids.count(151645) == 2
+    template = simple("{% for message in messages %}{{ message.content }}<m>{% endfor %}")
+    assert template.render(chat(["<m>", "<m>"])) == [Segment("<m>", True), Segment("<m><m><m>", False)]
 
 
 def test_tools_and_variables_cannot_forge_either(files_of: FilesOf, tokenizer_of: TokenizerOf) -> None:
@@ -145,8 +147,12 @@ def test_tools_and_variables_cannot_forge_either(files_of: FilesOf, tokenizer_of
 
 
 def simple(source: str, **others: str) -> ChatTemplate:
-    """A template for a made-up tokenizer whose special tokens are `<|e|>`, and `<|w|>` that takes spaces along."""
-    tokens = [AddedToken(1, "<|e|>", True, False, False), AddedToken(2, "<|w|>", True, True, True)]
+    """A template for a made-up tokenizer: special tokens `<|e|>`, and `<|w|>` that takes spaces along; a mark `<m>`."""
+    tokens = [
+        AddedToken(1, "<|e|>", True, False, False),
+        AddedToken(2, "<|w|>", True, True, True),
+        AddedToken(3, "<m>", False, False, False),
+    ]
     clock = datetime(2024, 7, 26, 12, 0, 0)
     return ChatTemplate({"default": source, **others}, {"bos_token": "<|e|>"}, tokens, lambda: clock)
 
@@ -156,6 +162,8 @@ def test_two_harmless_texts_cannot_form_a_token_together() -> None:
     template = simple("{{ messages[0].name }}{{ messages[0].content }}<|e|>")
     message = {"role": "user", "name": "<|", "content": "e|>"}
     assert template.render([message]) == [Segment("<|e|>", True), Segment("<|e|>", False)]
+    for source, content in (("<{{ messages[0].content }}", "|e|>"), ("{{ messages[0].content }}>", "<|e|")):
+        assert simple(source).render(chat([content])) == [Segment("<|e|>", True)]
     parts = simple("{% for part in messages[0]['content'] %}{{ part['text'] }}{% endfor %}")
     content = [{"type": "text", "text": "<|e"}, {"type": "text", "text": "|>"}]
     assert parts.render([{"role": "user", "content": content}]) == [Segment("<|e|>", True)]

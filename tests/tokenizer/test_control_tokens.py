@@ -17,7 +17,9 @@ TOKENS = [
     AddedToken(position, content, content in _SPECIAL, False, False) for position, content in enumerate(_CONTENTS)
 ]
 CONTROL = ControlTokens(TOKENS, ["<think>\n\nuser"])
-_TEXT = st.lists(st.one_of(st.sampled_from([*_CONTENTS, "<", "|>", "wo", "rd", " "]), st.text(max_size=3))).map("".join)
+_TEXT = st.lists(
+    st.one_of(st.sampled_from([*_CONTENTS, "<", "<|end|", "|end|>", "wo", "rd", " "]), st.text(max_size=3))
+).map("".join)
 
 
 @pytest.mark.parametrize("scope", list(Scope))

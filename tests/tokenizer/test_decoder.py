@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from services.tokenizer.decoder import decoder_for
+from services.tokenizer.decoder import IncrementalDecoder, decoder_for
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.token_table import DecoderKind, TokenTable
 from tests.tokenizer.conftest import SMOLLM2, ReferenceOf, TokenizerOf
@@ -140,9 +140,9 @@ def test_malformed_byte_runs_keep_their_whole_characters(tokenizer_of: Tokenizer
 
 
 @pytest.mark.parametrize("small", SMALL_TOKENIZERS, ids=lambda small: small.__name__)
-def test_other_decoders_stream_the_one_shot_text(small: type) -> None:
+def test_other_decoders_stream_the_one_shot_text(small: Callable[[], Tokenizer]) -> None:
     """WordPiece, Metaspace, and no decoder at all: the deltas after a prompt are what the output adds to its text."""
-    reference: Tokenizer = small()
+    reference = small()
     table = TokenTable.from_tokenizer_json(reference.to_str().encode())
     assert table.kind is DecoderKind.OTHER
     ids = st.lists(st.integers(0, table.vocab_size + 1), max_size=40)
@@ -228,12 +228,15 @@ def test_the_leading_space_goes_only_at_the_start_of_a_text(
     assert streamed(tokenizer_of("llama2"), [[_HELLO]], skip, prompt)[0] == first
 
 
-def cpu_seconds(tokenizer: TextTokenizer, chunks: list[list[int]]) -> float:
+def cpu_seconds(make_decoder: Callable[[], IncrementalDecoder], chunks: list[list[int]]) -> float:
     """The least CPU time of three runs."""
     times = []
     for _ in range(3):
+        decoder = make_decoder()
         start = time.process_time()
-        streamed(tokenizer, chunks)
+        for chunk in chunks:
+            decoder.feed(chunk)
+        decoder.flush()
         times.append(time.process_time() - start)
     return min(times)
 
@@ -244,6 +247,20 @@ def test_decoding_takes_linear_time(name: str, part: int, at_once: bool, tokeniz
     """T23: four times the tokens take about four times as long, for invalid bytes, newlines and spaces."""
     tokenizer = tokenizer_of(name)
     short, long = ([part] * count for count in (50_000, 200_000))
-    times = [cpu_seconds(tokenizer, [ids] if at_once else [[i] for i in ids]) for ids in (short, long)]
+    times = [
+        cpu_seconds(lambda: tokenizer.decoder(()), [ids] if at_once else [[i] for i in ids]) for ids in (short, long)
+    ]
+    # Quadratic work would take sixteen times as long; a run of a few milliseconds is noisy.
+    assert times[1] < 10 * times[0] + 0.05
+
+
+@pytest.mark.parametrize("small", SMALL_TOKENIZERS, ids=lambda small: small.__name__)
+def test_other_decoders_take_linear_time(small: Callable[[], Tokenizer]) -> None:
+    """T23: with the reference as decoder, too, a token costs the same late in a stream and after a long prompt."""
+    reference = small()
+    table = TokenTable.from_tokenizer_json(reference.to_str().encode())
+    times = [
+        cpu_seconds(lambda: decoder_for(table, reference, [5] * count, True), [[5]] * count) for count in (2000, 8000)
+    ]
     # Quadratic work would take sixteen times as long; a run of a few milliseconds is noisy.
     assert times[1] < 10 * times[0] + 0.05

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from services.chassis.errors import InvalidRequest
 from services.tokenizer.encoder import BackendName, Encoder
@@ -79,7 +81,7 @@ def test_one_trusted_segment_is_the_whole_text(tokenizer_of: TokenizerOf) -> Non
 
 
 @pytest.mark.parametrize("make", [wordpiece, metaspace])
-def test_what_fastokens_cannot_load_is_encoded_by_the_reference(make: type) -> None:
+def test_what_fastokens_cannot_load_is_encoded_by_the_reference(make: Callable[[], Tokenizer]) -> None:
     """The fallback is chosen at load, reported, and encodes as the reference."""
     reference = make()
     encoder = Encoder(reference.to_str().encode())
