@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from services.chassis.errors import InternalError, ServiceError
+from services.chassis.errors import InternalError, ServiceError, Unavailable
 from services.chassis.status import grpc_status_of
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,13 @@ class Boundary(grpc.aio.ServerInterceptor):
     from here and closed when its call ends, however it ends. A `ServiceError`
     becomes its status with details; any other exception is logged once with its
     traceback and becomes INTERNAL with a fixed text.
+
+    Args:
+        write_timeout: seconds that a reader gets to take one message.
     """
+
+    def __init__(self, write_timeout: float = WRITE_TIMEOUT_SECONDS) -> None:
+        self._write_timeout = write_timeout
 
     async def intercept_service(
         self,
@@ -41,16 +47,16 @@ class Boundary(grpc.aio.ServerInterceptor):
         # grpc's stubs type a handler's functions as those of the threaded server.
         method: Any = await continuation(handler_call_details)
         if method is None or handler_call_details.method.startswith("/grpc."):
-            return cast(grpc.RpcMethodHandler[Any, Any] | None, method)
+            return cast("grpc.RpcMethodHandler[Any, Any] | None", method)
         codec = {
             "request_deserializer": method.request_deserializer,
             "response_serializer": method.response_serializer,
         }
         if method.stream_stream:
-            wrapped: Any = _streaming(method.stream_stream)
+            wrapped: Any = _streaming(method.stream_stream, self._write_timeout)
             return grpc.stream_stream_rpc_method_handler(wrapped, **codec)
         if method.unary_stream:
-            wrapped = _streaming(method.unary_stream)
+            wrapped = _streaming(method.unary_stream, self._write_timeout)
             return grpc.unary_stream_rpc_method_handler(wrapped, **codec)
         wrapped = _unary(method.unary_unary)
         return grpc.unary_unary_rpc_method_handler(wrapped, **codec)
@@ -66,7 +72,9 @@ def _unary(method: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, C
     return serve
 
 
-def _streaming(method: Callable[[Any, Context], Any]) -> Callable[[Any, Context], Awaitable[None]]:
+def _streaming(
+    method: Callable[[Any, Context], Any], write_timeout: float
+) -> Callable[[Any, Context], Awaitable[None]]:
     async def serve(request: Any, context: Context) -> None:
         try:
             if not inspect.isasyncgenfunction(method):
@@ -74,30 +82,32 @@ def _streaming(method: Callable[[Any, Context], Any]) -> Callable[[Any, Context]
                 return
             async with aclosing(method(request, context)) as responses:
                 async for response in responses:
-                    await write(context, response)
+                    await write(context, response, write_timeout)
         except Exception as error:  # noqa: BLE001 - this is the boundary; _abort logs and answers it
             await _abort(context, error)
 
     return serve
 
 
-async def write(context: Context, message: Any) -> None:
-    """Write one message; a reader that takes too long has its call cancelled.
+async def write(context: Context, message: Any, timeout: float = WRITE_TIMEOUT_SECONDS) -> None:
+    """Write one message.
 
     Raises:
-        asyncio.CancelledError: the call ended, or its reader took nothing for
-            `WRITE_TIMEOUT_SECONDS`.
+        asyncio.CancelledError: the call ended.
+        Unavailable: its reader took nothing for `timeout` seconds. It learns so
+            when it reads on.
     """
     try:
-        async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
+        async with asyncio.timeout(timeout):
             await context.write(message)
     except TimeoutError:
-        log.warning("call cancelled: its reader takes nothing", peer=context.peer())
-        raise asyncio.CancelledError from None
+        log.warning("call ended: its reader takes nothing", peer=context.peer())
+        raise Unavailable(f"ended: its reader took nothing for {timeout:g} s; read faster") from None
 
 
 async def _abort(context: Context, error: Exception) -> None:
-    if isinstance(error, (grpc.aio.AbortError, grpc.aio.UsageError)):
+    # gRPC's own answers: an InternalError is a write to a client that has left.
+    if isinstance(error, (grpc.aio.AbortError, grpc.aio.UsageError, grpc.aio.InternalError)):
         raise error
     if not isinstance(error, ServiceError):
         log.exception("call failed")

@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import grpc.aio
 
@@ -33,7 +33,7 @@ class Outbox(ABC, Generic[Frame]):
         self._waiting_bytes = 0
         self._ready = asyncio.Event()
         self._closed = False
-        self._overflowed = False
+        self._overflowed = asyncio.Event()
 
     @abstractmethod
     def _take(self) -> Frame:
@@ -43,13 +43,22 @@ class Outbox(ABC, Generic[Frame]):
         # At least 1, so that what waits is never taken for nothing.
         self._waiting_bytes += size_bytes + 1
         if self._waiting_bytes > self._limit_bytes:
-            self._overflowed = True
+            self._overflowed.set()
         self._ready.set()
 
     def close(self) -> None:
         """End `frames` after what waits."""
         self._closed = True
         self._ready.set()
+
+    async def overflow(self) -> NoReturn:
+        """Wait until more waits than the limit.
+
+        Raises:
+            Unavailable: when it does.
+        """
+        await self._overflowed.wait()
+        raise Unavailable(f"link ended: its reader lags more than {self._limit_bytes} bytes behind")
 
     async def frames(self) -> AsyncGenerator[Frame, None]:
         """Yield frames until the outbox is closed.
@@ -60,8 +69,8 @@ class Outbox(ABC, Generic[Frame]):
         while True:
             await self._ready.wait()
             self._ready.clear()
-            if self._overflowed:
-                raise Unavailable(f"link ended: its reader lags more than {self._limit_bytes} bytes behind")
+            if self._overflowed.is_set():
+                await self.overflow()
             if self._waiting_bytes:
                 self._waiting_bytes = 0
                 yield self._take()
@@ -83,7 +92,10 @@ async def serve_link(
 
     Args:
         execute: carries out one command at once; what comes of it goes to `outbox`.
-            It reports the failure of one stream there and does not raise.
+            It reports the failure of one stream there; what it raises ends the link.
+
+    Raises:
+        Unavailable: the peer takes frames more slowly than they come, or none at all.
     """
     # Tells the client that the link stands, long before there is a frame.
     await context.send_initial_metadata(())
@@ -93,9 +105,16 @@ async def serve_link(
             execute(command)
         outbox.close()
 
-    async with asyncio.TaskGroup() as group:
-        reading = group.create_task(read())
-        async with aclosing(outbox.frames()) as frames:
-            async for frame in frames:
-                await write(context, frame)
-        reading.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(read())
+            # A write that is blocked must not let the outbox grow meanwhile.
+            overflowing = group.create_task(outbox.overflow())
+            async with aclosing(outbox.frames()) as frames:
+                async for frame in frames:
+                    await write(context, frame)
+            reading.cancel()
+            overflowing.cancel()
+    except ExceptionGroup as failures:
+        # The boundary tells the peer one error, by its own class.
+        raise failures.exceptions[0] from None

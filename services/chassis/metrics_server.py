@@ -21,8 +21,8 @@ def metrics_server(registry: CollectorRegistry, host: str, port: int) -> Iterato
     """
     try:
         server, thread = start_http_server(port, addr=host, registry=registry)
-    except OSError as error:
-        raise SettingsError(f"metrics port {host}:{port} cannot be opened: {error.strerror}") from error
+    except (OSError, OverflowError) as error:
+        raise SettingsError(f"metrics port {host}:{port} cannot be opened: {error}") from error
     try:
         yield server.server_port
     finally:

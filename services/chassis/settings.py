@@ -7,6 +7,7 @@ from typing import Self
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as MalformedJson
 
 
 class SettingsError(Exception):
@@ -39,3 +40,7 @@ class ServiceSettings(BaseSettings):
             first = error.errors()[0]
             name = f"{prefix}{'.'.join(str(part) for part in first['loc'])}".upper()
             raise SettingsError(f"setting {name} is wrong: {first['msg']}") from error
+        except MalformedJson as error:
+            # It names the field in its text alone.
+            field = next((field for field in cls.model_fields if f'"{field}"' in str(error)), "")
+            raise SettingsError(f"setting {prefix}{field.upper()} is no JSON: {error.__cause__}") from error

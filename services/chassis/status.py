@@ -17,6 +17,9 @@ from services.chassis import errors
 
 DOMAIN = "streamomni"
 
+# gRPC drops a status whose metadata is above 8 KiB, and the text is in it up to three times.
+_TEXT_LIMIT = 1000
+
 # The most special class of a code comes first: the first match is taken.
 CODE_OF_ERROR: tuple[tuple[type[errors.ServiceError], grpc.StatusCode], ...] = (
     (errors.InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT),
@@ -46,15 +49,16 @@ def status_of(error: BaseException) -> Status:
     if not isinstance(error, errors.ServiceError):
         error = errors.InternalError()
     code = next(code for kind, code in CODE_OF_ERROR if isinstance(error, kind))
+    message = error.message if len(error.message) <= _TEXT_LIMIT else f"{error.message[:_TEXT_LIMIT]}…"
     details: list[Any] = [_pack(ErrorInfo(reason=error.reason, domain=DOMAIN))]
     if error.param is not None:
-        violation = BadRequest.FieldViolation(field=error.param, description=error.message)
+        violation = BadRequest.FieldViolation(field=error.param, description=message)
         details.append(_pack(BadRequest(field_violations=[violation])))
     if error.retry_after is not None:
         retry = RetryInfo()
         retry.retry_delay.FromMilliseconds(round(error.retry_after * 1000))
         details.append(_pack(retry))
-    return Status(code=code.value[0], message=error.message, details=details)
+    return Status(code=code.value[0], message=message, details=details)
 
 
 def error_of(status: Status) -> errors.ServiceError:

@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 
 from services.chassis.drain import Drain
-from services.chassis.errors import DeadlineExceeded, InternalError, ServiceError
+from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, ServiceError
 from services.engine.metrics import ModelMetrics
 from services.engine.port import Engine, EngineRequest, Finish, Load, Logprobs, Output, Prefilled, Step
 from services.engine.validation import GenerationSpec, check_generation
@@ -105,6 +105,10 @@ class Generations:
             Overloaded, Draining: there is no place for it.
         """
         check_generation(spec, self._engine.limits)
+        if spec.n > self._admission.limit:
+            raise InvalidRequest(
+                f"n is {spec.n}; this engine takes at most {self._admission.limit} choices at once", param="n"
+            )
         self._admission.enter(spec.n)
         generation = Generation(self, spec, sink, time.monotonic())
         # Callers' ids need not be unique; the engine's must be.
@@ -163,13 +167,13 @@ class Generations:
             self._metrics.prefilled(len(generation.spec.prompt_token_ids), output.prefilled.cached_tokens)
             sink.started(len(generation.spec.prompt_token_ids), output.prefilled)
         token_ids = list(output.token_ids)
-        if token_ids:
+        # The sink may have cancelled its generation during a call.
+        if token_ids and not generation.over:
             since = choice.last_token_time or generation.arrival_time
             self._metrics.tokens(len(token_ids), now - since, first=choice.completion_tokens == 0)
             choice.completion_tokens += len(token_ids)
             choice.last_token_time = now
             sink.delta(choice.index, token_ids, output.logprobs)
-        # The sink may have cancelled its generation during the delta.
         if output.finish is not None and not generation.over:
             self._finish(generation, choice, output.finish, now)
 
@@ -179,10 +183,10 @@ class Generations:
         self._admission.leave()
         usage = Usage(len(generation.spec.prompt_token_ids), choice.completion_tokens, generation.cached_tokens or 0)
         self._metrics.finished(finish.reason.value, now - generation.arrival_time)
-        generation.sink.finished(choice.index, finish, usage)
         if all(other.ended for other in generation.choices):
             self._log_end(generation, finish.reason.value)
             self._end(generation)
+        generation.sink.finished(choice.index, finish, usage)
 
     def _expire(self, generation: Generation) -> None:
         self._fail(generation, DeadlineExceeded("the request's time is over; allow more or ask for less"))

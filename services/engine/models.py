@@ -24,6 +24,7 @@ from services.engine.warm_up import warm_up
 log = structlog.get_logger(__name__)
 
 _WATCH_INTERVAL_SECONDS = 1.0
+# Pauses before the engine is loaded again, by the number of failures in a row.
 _RELOAD_SECONDS = (1.0, 5.0, 30.0)
 
 
@@ -59,16 +60,27 @@ class Model:
         admission: places for choices.
         metrics: its metrics.
         changes: is told of each change.
+        reload_seconds: pauses before its engine is loaded again, by the number
+            of failures in a row; the last one repeats.
     """
 
     def __init__(
-        self, name: str, loader: EngineLoader, admission: Drain, metrics: ModelMetrics, changes: Changes
+        self,
+        name: str,
+        loader: EngineLoader,
+        admission: Drain,
+        metrics: ModelMetrics,
+        changes: Changes,
+        reload_seconds: Sequence[float] = _RELOAD_SECONDS,
     ) -> None:
         self.name = name
         self._loader = loader
         self._admission = admission
         self._metrics = metrics
         self._changes = changes
+        self._reload_seconds = reload_seconds
+        self._ever_ready = False
+        self._failures = 0
         self._created = int(time.time())
         self._state = ModelState.LOADING
         self._failure = ""
@@ -124,18 +136,15 @@ class Model:
         Raises:
             EngineDead: it could not be loaded the first time.
         """
-        ever_ready = False
-        failures = 0
         while True:
             try:
                 async with self._loader.load() as engine:
                     await self._serve(engine)
             except EngineDead as dead:
-                ever_ready |= self.ready
-                if not ever_ready:
+                if not self._ever_ready:
                     raise
-                failures = 0 if self.ready else failures + 1
-                pause = _RELOAD_SECONDS[min(failures, len(_RELOAD_SECONDS) - 1)]
+                pause = self._reload_seconds[min(self._failures, len(self._reload_seconds) - 1)]
+                self._failures += 1
                 log.error("engine died", model=self.name, reason=str(dead), restart_in_seconds=pause)
                 self._become(ModelState.FAILED, failure=str(dead))
                 self._metrics.restarts.inc()
@@ -154,8 +163,11 @@ class Model:
                 seconds = await warm_up(generations)
                 log.info("model ready", model=self.name, warm_up_seconds=round(seconds, 3))
                 self._become(ModelState.READY)
+                self._ever_ready, self._failures = True, 0
                 await running
         except* EngineDead as dead:
+            # Told before what it holds is freed, which takes seconds.
+            self._become(ModelState.FAILED, failure=str(dead.exceptions[0]))
             # A group of one: the engine's own.
             raise dead.exceptions[0] from None
         finally:
@@ -163,6 +175,7 @@ class Model:
             generations.fail_all(
                 Unavailable(f"the engine of model {self.name} ended; try again", reason="ENGINE_FAILED")
             )
+            self._metrics.set_load(Load(0, 0, 0.0))
             self._on_load(Load(0, 0, 0.0))
 
     def _on_load(self, load: Load) -> None:

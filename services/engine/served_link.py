@@ -68,7 +68,11 @@ class ServedLink:
         self._live: dict[int, Generation] = {}
 
     def execute(self, command: engine_pb2.GenerateManyRequest) -> None:
-        """Carry out one command; a failure becomes an event of its stream."""
+        """Carry out one command; a failure becomes an event of its stream.
+
+        Raises:
+            InvalidRequest: it is no known command; the link cannot go on.
+        """
         if command.HasField("start"):
             try:
                 self._start(command.start.stream_id, command.start.request)
@@ -81,6 +85,8 @@ class ServedLink:
             generation = self._live.pop(command.cancel.stream_id, None)
             if generation is not None:
                 generation.cancel()
+        else:
+            raise InvalidRequest("a command holds neither start nor cancel; send one of them", param="command")
 
     def cancel_all(self) -> None:
         """End all that the link started: its client is gone."""
@@ -89,6 +95,8 @@ class ServedLink:
 
     def _start(self, stream_id: int, request: engine_pb2.GenerateRequest) -> None:
         if stream_id in self._live:
+            # The failure ends the stream of this number for its reader, so it ends here too.
+            self._live.pop(stream_id).cancel()
             raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
         model = self._models.find(request.model)
         spec = wire.generation_spec(request)

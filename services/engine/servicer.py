@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 import grpc.aio
+import structlog
 
 from services.chassis.errors import ServiceError, Unavailable, Unsupported
 from services.chassis.link_server import serve_link
@@ -37,6 +38,8 @@ class EngineServicer(engine_pb2_grpc.EngineServiceServicer):
         """One generation over one call."""
         model = self._models.find(request.model)
         spec = wire.generation_spec(request)
+        # This task serves one request alone; the boundary's lines shall name it too.
+        structlog.contextvars.bind_contextvars(request_id=spec.request_id)
         sink = _CallSink(model.name, spec.n)
         generation = sink.generation = model.start(spec, sink)
         try:

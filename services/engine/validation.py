@@ -108,6 +108,11 @@ def _check_token_lists(sampling: Sampling, limits: Limits) -> None:
             f"logit_bias has {len(sampling.logit_bias)} entries; at most {MAX_TOKEN_ID_LIST} are allowed",
             param="logit_bias",
         )
+    if len(sampling.allowed_token_ids) > limits.vocab_size:
+        raise InvalidRequest(
+            f"allowed_token_ids has {len(sampling.allowed_token_ids)} ids; the vocabulary has {limits.vocab_size}",
+            param="allowed_token_ids",
+        )
     _check_vocabulary("stop_token_ids", sampling.stop_token_ids, limits)
     _check_vocabulary("allowed_token_ids", sampling.allowed_token_ids, limits)
     _check_vocabulary("logit_bias", sampling.logit_bias, limits)

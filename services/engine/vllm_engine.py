@@ -101,7 +101,10 @@ class VllmLoader:
         config, client = await asyncio.to_thread(self._start)
         processor = InputProcessor(config)
         try:
-            tasks = await client.get_supported_tasks_async()
+            try:
+                tasks = await client.get_supported_tasks_async()
+            except EngineDeadError:
+                raise EngineDead(f"{self._source} cannot be loaded: vLLM's engine core died at once") from None
             yield VllmEngine(client, processor, tasks)
         finally:
             await asyncio.shield(asyncio.to_thread(client.shutdown, _SHUTDOWN_SECONDS))

@@ -34,24 +34,30 @@ class _Done:
         self.ended.set_exception(error)
 
 
-async def warm_up(generations: Generations) -> float:
+async def warm_up(generations: Generations, timeout: float = _TIMEOUT_SECONDS) -> float:
     """Generate a few tokens.
+
+    Args:
+        timeout: seconds that each generation gets.
 
     Returns: seconds that it took.
 
     Raises:
-        EngineDead: nothing came within five minutes, or an error did.
+        EngineDead: nothing came in time, or an error did.
     """
     begin = time.monotonic()
     for temperature in _TEMPERATURES:
         sink = _Done()
         sampling = Sampling(temperature=temperature, max_tokens=2, ignore_eos=True)
-        generations.start(GenerationSpec("warm-up", [0], sampling), sink)
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                await sink.ended
+            generation = generations.start(GenerationSpec("warm-up", [0], sampling), sink)
+            try:
+                async with asyncio.timeout(timeout):
+                    await sink.ended
+            finally:
+                generation.cancel()
         except TimeoutError:
-            raise EngineDead(f"the model gave no token within {_TIMEOUT_SECONDS:.0f} s of its start") from None
+            raise EngineDead(f"the model gave no token within {timeout:g} s of its start") from None
         except ServiceError as error:
             raise EngineDead(f"the model's first generation failed: {error.message}") from error
     return time.monotonic() - begin

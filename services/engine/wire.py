@@ -127,7 +127,7 @@ def model_message(status: ModelStatus) -> models_pb2.Model:
         message.limits.context_length = status.limits.context_length
         message.limits.vocab_size = status.limits.vocab_size
         message.limits.max_logprobs = status.limits.max_logprobs
-        message.limits.max_n = MAX_CHOICES
+        message.limits.max_n = min(MAX_CHOICES, status.max_generations)
         message.limits.max_generations = status.max_generations
     return message
 

@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 # at once would reset the connection and take the answer away.
 _LINGER_SECONDS = 2.0
 
+_BODY_HEADERS = (b"content-length", b"transfer-encoding")
+
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
@@ -135,9 +137,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self._limits.header_bytes:
             self._refuse_head()
             raise _Refused
+        if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
+            # The parser takes what follows for another protocol, so the body cannot be read.
+            self._refuse(InvalidRequest("no other protocol is spoken here; send the request without upgrade"))
+            raise _Refused
         super().on_headers_complete()
         if self.parser.should_upgrade():
-            # The parser takes what follows for another protocol.
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:

@@ -42,6 +42,7 @@ class StreamSink:
         self._choices = choices
         self._delivery = delivery
         self._last_put = asyncio.get_running_loop().time()
+        self._begun = False
         self._full = False
         self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES)
         self.tally = Tally(choices)
@@ -79,20 +80,20 @@ class StreamSink:
         self.mailbox.close(error)
 
     async def comment(self, first: float, interval: float) -> None:
-        """Put a comment whenever nothing came for `interval` seconds, the first after `first`."""
+        """Put a comment whenever nothing came for `interval` seconds, `first` before there was anything."""
         loop = asyncio.get_running_loop()
-        wait = first
         while True:
-            await asyncio.sleep(wait)
-            quiet = loop.time() - self._last_put
-            if quiet >= wait:
+            allowed = interval if self._begun else first
+            left = self._last_put + allowed - loop.time()
+            if left > 0:
+                await asyncio.sleep(left)
+            else:
                 self._put(COMMENT)
-                quiet = 0
-            wait = interval - quiet
 
     def _put(self, event: bytes) -> None:
         if not event:
             return
+        self._begun = True
         self._last_put = asyncio.get_running_loop().time()
         if not self.mailbox.put(event, len(event)):
             self._full = True

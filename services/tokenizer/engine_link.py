@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import grpc.aio
 import structlog
 
-from services.chassis.errors import InternalError, ServiceError
+from services.chassis.channel import MESSAGE_LIMIT_BYTES
+from services.chassis.errors import InternalError, ServiceError, TooLarge
 from services.chassis.link_client import LinkClient
 from services.chassis.status import error_of
 from services.tokenizer import wire
@@ -16,6 +18,11 @@ from services.tokenizer.events import EngineSink
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
 
 log = structlog.get_logger(__name__)
+
+
+class _Stream(NamedTuple):
+    sink: EngineSink
+    request_id: str
 
 
 class EngineLink:
@@ -31,7 +38,7 @@ class EngineLink:
         self._link: LinkClient[engine_pb2.GenerateManyRequest, engine_pb2.GenerateManyResponse] = LinkClient(
             address, stub.GenerateMany, self._on_frame, self._fail_all
         )
-        self._sinks: dict[int, EngineSink] = {}
+        self._streams: dict[int, _Stream] = {}
         self._stream_ids = itertools.count(1)
 
     @property
@@ -50,59 +57,76 @@ class EngineLink:
 
         Raises:
             Unavailable: the link is down.
+            TooLarge: the request is larger than a message may be.
         """
         stream_id = next(self._stream_ids)
         start = engine_pb2.StartGeneration(stream_id=stream_id, request=request)
-        self._link.send(engine_pb2.GenerateManyRequest(start=start))
-        self._sinks[stream_id] = sink
+        command = engine_pb2.GenerateManyRequest(start=start)
+        # gRPC ends the whole call over such a message, and all other streams with it.
+        if (size := command.ByteSize()) > MESSAGE_LIMIT_BYTES:
+            raise TooLarge(f"the request takes {size} bytes at the engine; at most {MESSAGE_LIMIT_BYTES} are allowed")
+        self._link.send(command)
+        self._streams[stream_id] = _Stream(sink, request.request_id)
         return lambda: self._cancel(stream_id)
 
     def _cancel(self, stream_id: int) -> None:
-        if self._sinks.pop(stream_id, None) is not None and self._link.connected:
+        if self._streams.pop(stream_id, None) is not None and self._link.connected:
             cancel = engine_pb2.CancelGeneration(stream_id=stream_id)
             self._link.send(engine_pb2.GenerateManyRequest(cancel=cancel))
 
     def _fail_all(self, error: ServiceError) -> None:
-        sinks, self._sinks = self._sinks, {}
-        for sink in sinks.values():
-            sink.failed(error)
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.sink.failed(error)
 
     def _on_frame(self, frame: engine_pb2.GenerateManyResponse) -> None:
         # In the order that the proto gives: starts, entries, ends.
         stopped: set[int] = set()
         for event in frame.events:
             kind = event.WhichOneof("event")
-            if kind == "started" and (sink := self._sinks.get(event.stream_id)):
-                self._apply(event.stream_id, sink.started, event.started.prompt_tokens, event.started.cached_tokens)
+            if kind == "started":
+                self._apply(event.stream_id, _start, event.started)
             elif kind == "finished" and event.finished.reason == sampling_pb2.FINISH_REASON_STOP:
                 stopped.add(event.stream_id)
         self._take_entries(frame, stopped)
         for event in frame.events:
             kind = event.WhichOneof("event")
-            if kind == "finished" and (sink := self._sinks.get(event.stream_id)):
-                self._apply(event.stream_id, sink.finished, wire.finish_of(event.finished))
-                self._sinks.pop(event.stream_id, None)
-            elif kind == "failed" and (sink := self._sinks.pop(event.stream_id, None)):
-                sink.failed(error_of(event.failed))
+            if kind == "finished":
+                self._apply(event.stream_id, _finish, event.finished)
+                self._streams.pop(event.stream_id, None)
+            elif kind == "failed" and (stream := self._streams.pop(event.stream_id, None)):
+                stream.sink.failed(error_of(event.failed))
 
     def _take_entries(self, frame: engine_pb2.GenerateManyResponse, stopped: set[int]) -> None:
         last_entries = {stream_id: entry for entry, stream_id in enumerate(frame.stream_ids)} if stopped else {}
         token_ids = list(frame.token_ids)
         taken = 0
         for entry, (stream_id, count) in enumerate(zip(frame.stream_ids, frame.token_counts, strict=True)):
-            # What was cancelled here may still have output under way.
-            if sink := self._sinks.get(stream_id):
-                ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
-                self._apply(stream_id, sink.delta, token_ids[taken : taken + count], ends_with_stop)
+            ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
+            self._apply(stream_id, _take, token_ids[taken : taken + count], ends_with_stop)
             taken += count
 
-    def _apply(self, stream_id: int, take: Callable[..., None], *arguments: object) -> None:
+    def _apply(self, stream_id: int, give: Callable[..., None], *arguments: object) -> None:
+        stream = self._streams.get(stream_id)
+        # What was cancelled here may still have output under way.
+        if stream is None:
+            return
         try:
-            take(*arguments)
+            give(stream.sink, *arguments)
         except Exception:
             # One stream that goes wrong must not take the others of the link along.
-            log.exception("stream failed", stream_id=stream_id)
-            sink = self._sinks.get(stream_id)
+            log.exception("stream failed", request_id=stream.request_id)
             self._cancel(stream_id)
-            if sink is not None:
-                sink.failed(InternalError())
+            stream.sink.failed(InternalError())
+
+
+def _start(sink: EngineSink, started: engine_pb2.Started) -> None:
+    sink.started(started.prompt_tokens, started.cached_tokens)
+
+
+def _take(sink: EngineSink, token_ids: list[int], ends_with_stop: bool) -> None:
+    sink.delta(token_ids, ends_with_stop)
+
+
+def _finish(sink: EngineSink, finished: engine_pb2.Finished) -> None:
+    sink.finished(wire.finish_of(finished))

@@ -112,18 +112,16 @@ class TextGeneration(Generic[EngineRequest]):
 
     async def run_up(self) -> None:
         """Encode the prompt and begin its streams. A failure becomes the sink's `failed`."""
-        prompt, tokenizer = self._spec.prompt, self._model.tokenizer
+        if self.over:
+            return
         try:
-            begin = time.monotonic()
-            if prompt.size > _LARGE_PROMPT:
-                prompt_token_ids = await asyncio.to_thread(prompt.token_ids, tokenizer)
-            else:
-                prompt_token_ids = prompt.token_ids(tokenizer)
-            self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
+            prompt_token_ids = await self._encode()
             if not self.over:
                 self._begin(prompt_token_ids)
         except ServiceError as error:
             self._fail(error)
+        except TimeoutError:
+            self._expire()
         except Exception:
             log.exception("generation failed to start", request_id=self._spec.request_id)
             self._fail(InternalError())
@@ -161,12 +159,34 @@ class TextGeneration(Generic[EngineRequest]):
         """End the whole with the error of one choice."""
         self._fail(error)
 
+    async def _encode(self) -> list[int]:
+        prompt, tokenizer = self._spec.prompt, self._model.tokenizer
+        begin = time.monotonic()
+        if prompt.size > _LARGE_PROMPT:
+            # The thread goes on after the deadline, but its caller hears of it at once.
+            async with asyncio.timeout(self._seconds_left()):
+                prompt_token_ids = await asyncio.to_thread(prompt.token_ids, tokenizer)
+        else:
+            prompt_token_ids = prompt.token_ids(tokenizer)
+        self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
+        self._check_length(len(prompt_token_ids))
+        return prompt_token_ids
+
+    def _check_length(self, prompt_tokens: int) -> None:
+        # The engine checks this too, but a message for each choice should not carry such a prompt there.
+        context_length = self._model.context_length
+        if context_length is not None and prompt_tokens >= context_length:
+            raise InvalidRequest(
+                f"the prompt has {prompt_tokens} tokens, but the context of {context_length} tokens must hold it and at"
+                " least one more; shorten the prompt",
+                param="prompt",
+                reason="CONTEXT_LENGTH_EXCEEDED",
+            )
+
     def _begin(self, prompt_token_ids: list[int]) -> None:
         spec = self._spec
         log.info("generation started", request_id=spec.request_id, prompt_tokens=len(prompt_token_ids), n=spec.n)
-        seconds_left = None
-        if spec.deadline_seconds is not None:
-            seconds_left = max(0.0, self._arrival + spec.deadline_seconds - time.monotonic())
+        seconds_left = self._seconds_left()
         for index in range(spec.n):
             decoder = self._model.tokenizer.decoder(prompt_token_ids, spec.skip_special_tokens)
             matcher = spec.stops.matcher(spec.include_stop) if spec.stops is not None else None
@@ -174,6 +194,11 @@ class TextGeneration(Generic[EngineRequest]):
             self._choices.append(choice)
             request = spec.engine_request(prompt_token_ids, index, seconds_left)
             choice.cancel_stream = self._generator.start_stream(request, choice)
+
+    def _seconds_left(self) -> float | None:
+        if self._spec.deadline_seconds is None:
+            return None
+        return max(0.0, self._arrival + self._spec.deadline_seconds - time.monotonic())
 
     def _expire(self) -> None:
         self._fail(DeadlineExceeded("the request's time is over; allow more or ask for less"))

@@ -14,7 +14,7 @@ from services.chassis.errors import Loading, NotFound, Unavailable
 from services.chassis.status import error_of_call
 from services.tokenizer.text_model import TextModel
 from services.tokenizer.text_tokenizer import TextTokenizer
-from services.tokenizer.tokenizer_files import TokenizerFiles, TokenizerFilesError
+from services.tokenizer.tokenizer_files import KNOWN_NAMES, TokenizerFiles, TokenizerFilesError
 from streamomni.engine.v1 import engine_pb2_grpc, models_pb2
 
 log = structlog.get_logger(__name__)
@@ -36,6 +36,8 @@ class ModelsClient:
         self._changes = Changes()
         self._messages: Mapping[str, models_pb2.Model] = {}
         self._tokenizers: dict[str, TextTokenizer] = {}
+        # Why a tokenizer cannot be used, by digest; tried again on the next connection.
+        self._unusable: dict[str, str] = {}
 
     @property
     def ready(self) -> bool:
@@ -47,8 +49,8 @@ class ModelsClient:
 
         Raises:
             NotFound: there is none of this name.
-            Loading: it is not ready.
-            Unavailable: the engine cannot be reached.
+            Loading: its tokenizer is not here yet.
+            Unavailable: the engine cannot be reached, or the model failed.
         """
         if not self._messages:
             raise Unavailable(f"the engine at {self._address} cannot be reached; try again later")
@@ -62,12 +64,14 @@ class ModelsClient:
                 reason="MODEL_NOT_FOUND",
             )
         tokenizer = self._tokenizers.get(message.tokenizer_sha256)
+        if tokenizer is None and message.state == models_pb2.MODEL_STATE_FAILED:
+            raise Unavailable(f"model {name} failed: {message.failure}", reason="MODEL_FAILED")
         if tokenizer is None:
             raise Loading(f"model {name} is being loaded; try again later")
-        return TextModel(name, tokenizer)
+        return TextModel(name, tokenizer, message.limits.context_length or None)
 
     def messages(self) -> list[models_pb2.Model]:
-        """The models as the engine describes them, those without a tokenizer here as LOADING."""
+        """The models as the engine describes them, those without a tokenizer here as LOADING or FAILED."""
         return list(self._messages.values())
 
     async def watch(self) -> AsyncGenerator[list[models_pb2.Model], None]:
@@ -89,19 +93,22 @@ class ModelsClient:
             finally:
                 call.cancel()
             self._messages = {}
+            self._unusable.clear()
             self._changes.mark()
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _take(self, response: models_pb2.WatchModelsResponse) -> None:
         for message in response.models:
             digest = message.tokenizer_sha256
-            if digest and digest not in self._tokenizers:
+            if digest and digest not in self._tokenizers and digest not in self._unusable:
                 try:
                     self._tokenizers[digest] = await self._fetch(message.name)
                 except TokenizerFilesError as error:
                     log.error("tokenizer unusable", model=message.name, error=str(error))
-                    message.state = models_pb2.MODEL_STATE_FAILED
-                    message.failure = str(error)
+                    self._unusable[digest] = str(error)
+            if digest in self._unusable:
+                message.state = models_pb2.MODEL_STATE_FAILED
+                message.failure = self._unusable[digest]
             if message.state == models_pb2.MODEL_STATE_READY and digest not in self._tokenizers:
                 message.state = models_pb2.MODEL_STATE_LOADING
         self._messages = {message.name: message for message in response.models}
@@ -119,8 +126,9 @@ class ModelsClient:
                 contents[piece.name] += piece.content
         finally:
             call.cancel()
-        whole = {name: bytes(content) for name, content in contents.items()}
-        files = TokenizerFiles.verified(whole, digests)
+        # An engine may send files that text work has no use for.
+        whole = {name: bytes(content) for name, content in contents.items() if name in KNOWN_NAMES}
+        files = TokenizerFiles.verified(whole, {name: digests[name] for name in whole})
         tokenizer = await asyncio.to_thread(TextTokenizer, files)
         log.info("tokenizer ready", model=model, files=sorted(whole), encoder=tokenizer.encoder_backend)
         return tokenizer

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 import grpc.aio
+import structlog
 
 from services.chassis.errors import InvalidRequest, ServiceError, Unavailable
 from services.chassis.link_server import serve_link
@@ -40,6 +41,8 @@ class TextServicer(text_pb2_grpc.TextServiceServicer):
     ) -> AsyncGenerator[text_pb2.GenerateResponse, None]:
         """One generation over one call."""
         spec = wire.text_spec(request)
+        # For lines that only know the call, such as that of a reader who takes nothing.
+        structlog.contextvars.bind_contextvars(request_id=spec.request_id)
         sink = _CallSink(spec.n)
         generation = sink.generation = self._generator.admit(spec, sink)
         try:
@@ -56,12 +59,16 @@ class TextServicer(text_pb2_grpc.TextServiceServicer):
     ) -> None:
         """The link."""
         outbox = TextOutbox()
-        async with asyncio.TaskGroup() as group:
-            link = ServedLink(self._generator, outbox, group)
-            try:
-                await serve_link(request_iterator, context, link.execute, outbox)
-            finally:
-                link.cancel_all()
+        try:
+            async with asyncio.TaskGroup() as group:
+                link = ServedLink(self._generator, outbox, group)
+                try:
+                    await serve_link(request_iterator, context, link.execute, outbox)
+                finally:
+                    link.cancel_all()
+        except ExceptionGroup as failures:
+            # The boundary tells the peer one error, by its own class.
+            raise failures.exceptions[0] from None
 
     async def Tokenize(self, request: text_pb2.TokenizeRequest, context: Context) -> text_pb2.TokenizeResponse:
         """Token ids of a text."""

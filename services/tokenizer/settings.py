@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from services.chassis.settings import ServiceSettings
@@ -12,17 +15,17 @@ class TokenizerSettings(ServiceSettings):
 
     model_config = SettingsConfigDict(env_prefix="OMNI_TOKENIZER_")
 
-    engine: str = "127.0.0.1:50051"
+    engine: str = Field(default="127.0.0.1:50051", pattern=r"^.+:[0-9]{1,5}$")
     """Address of the engine, host:port."""
     host: str = "127.0.0.1"
     """Address of the gRPC and the metrics port."""
-    port: int = 50061
+    port: int = Field(default=50061, ge=0, le=65535)
     """gRPC port; 0 takes a free one."""
-    metrics_port: int = 9111
+    metrics_port: int = Field(default=9111, ge=0, le=65535)
     """Port of `/metrics`; 0 takes a free one."""
-    max_generations: int = 4096
+    max_generations: int = Field(default=4096, ge=1)
     """Most choices under way at once; the next is refused."""
-    drain_seconds: float = 30.0
+    drain_seconds: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     """Time that running generations get when the service ends."""
-    log_level: str = "INFO"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

@@ -9,7 +9,9 @@ from services.tokenizer.text_tokenizer import TextTokenizer
 
 @dataclass(frozen=True, slots=True)
 class TextModel:
-    """A model's name and its tokenizer."""
+    """A model's name, its tokenizer and its limit."""
 
     name: str
     tokenizer: TextTokenizer
+    context_length: int | None
+    """Most tokens of prompt and output together; None while the engine does not tell."""

@@ -186,7 +186,8 @@ def _engine_request(
         if request.HasField(name):
             setattr(engine_request, name, getattr(request, name))
     if seconds_left is not None:
-        engine_request.deadline_ms = round(seconds_left * 1000)
+        # Rounding must not pass the end of the field's range.
+        engine_request.deadline_ms = min(round(seconds_left * 1000), request.deadline_ms)
     return engine_request
 
 

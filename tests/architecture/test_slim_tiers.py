@@ -33,7 +33,7 @@ print(len(names))
 def test_wheel_holds_every_source_file(wheel: Path) -> None:
     """Code, generated code and its sources, type markers and the web page's files are all packaged."""
     packaged = set(zipfile.ZipFile(wheel).namelist())
-    suffixes = {".py", ".pyi", ".proto", ".typed", ".html", ".css", ".js"}
+    suffixes = {".py", ".pyi", ".proto", ".typed", ".html", ".css", ".js", ".svg"}
     services = {path.relative_to(REPOSITORY) for path in (REPOSITORY / "services").rglob("*")}
     protos = {path.relative_to(REPOSITORY / "protos") for path in (REPOSITORY / "protos" / "streamomni").rglob("*")}
     expected = {str(path) for path in services | protos if path.suffix in suffixes}

@@ -14,7 +14,7 @@ from services.chassis.grpc_boundary import Boundary
 from services.chassis.grpc_server import grpc_server
 
 SERVICE = "test.v1.ByteService"
-Methods = Mapping[str, grpc.RpcMethodHandler[Any, Any]]
+Methods = Mapping[str, Any]
 
 
 def method_path(name: str) -> str:

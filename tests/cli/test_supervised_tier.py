@@ -6,13 +6,18 @@ import os
 import signal
 from pathlib import Path
 
-from tests.cli.scripted_service import is_alive, service, wait_until
+from tests.cli.scripted_service import Service, is_alive, service, wait_until
 
 RESTART = "tier ended and is started again"
 
 
+def wait_until_restarted(up: Service, times: int) -> None:
+    """Wait until the tiers served again that often."""
+    wait_until(lambda: len(up.logged("tier serves again")) == times)
+
+
 def test_killed_tier_is_started_again_with_a_logged_reason(tmp_path: Path) -> None:
-    """The tier that was killed serves again, the other is left alone, and the log tells which one, why and how often."""
+    """The tier that was killed serves again, the other is left alone; the log tells which, why and how often."""
     with service(tmp_path, {"engine": [], "frontend": []}) as up:
         up.until_ready()
         os.kill(up.pids("frontend")[0], signal.SIGKILL)
@@ -34,7 +39,7 @@ def test_pauses_grow_and_the_last_one_stays(tmp_path: Path) -> None:
         up.until_ready()
         for restarts in range(1, 5):
             os.kill(up.pids("engine")[-1], signal.SIGKILL)
-            wait_until(lambda count=restarts: len(up.logged("tier serves again")) == count)
+            wait_until_restarted(up, restarts)
         lines = up.logged(RESTART)
         assert [line["pause_seconds"] for line in lines] == [0.05, 0.2, 0.4, 0.4]
         assert [line["restarts"] for line in lines] == [1, 2, 3, 4]
@@ -46,7 +51,7 @@ def test_count_begins_anew_after_a_healthy_time(tmp_path: Path) -> None:
         up.until_ready()
         for restarts in range(1, 3):
             os.kill(up.pids("engine")[-1], signal.SIGKILL)
-            wait_until(lambda count=restarts: len(up.logged("tier serves again")) == count)
+            wait_until_restarted(up, restarts)
         assert [line["restarts"] for line in up.logged(RESTART)] == [1, 1]
 
 

@@ -41,7 +41,7 @@ def test_ready_is_said_once_and_nothing_else_is_printed(tmp_path: Path) -> None:
 
 
 def test_ready_waits_for_the_last_tier(tmp_path: Path) -> None:
-    """As long as one tier does not serve, nothing is announced, progress is told, and a signal still ends all with 0."""
+    """As long as one tier does not serve, nothing is announced but progress, and a signal still ends all with 0."""
     with service(tmp_path, {"engine": ["mute"], "frontend": []}) as up:
         wait_until(lambda: "up: starting, 5 s: engine not ready yet; frontend ready" in up.errors)
         up.process.send_signal(signal.SIGINT)

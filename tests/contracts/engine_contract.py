@@ -229,6 +229,9 @@ class EngineContract:
         first = await all_at_once()
         assert await all_at_once() == first
         assert all(len(token_ids) == 4 for token_ids in first)
+        for number in (0, 20, 63):
+            alone = await live.generate(prompt(100 + number, 500 + number), changed(sampling, seed=number))
+            assert alone.token_ids == first[number]
 
     @pytest.mark.parametrize("seed", [-1, 0, 2**63 - 1, -(2**63)])
     async def test_every_seed_is_repeatable(self, live: LiveEngine, seed: int) -> None:

@@ -62,10 +62,12 @@ class LiveEngine:
             self.failure = dead
             self._stepped.set()
 
-    def start(self, prompt_token_ids: Sequence[int], sampling: Sampling, cache_salt: str | None = None) -> Record:
+    def start(
+        self, prompt_token_ids: Sequence[int], sampling: Sampling, cache_salt: str | None = None, priority: int = 0
+    ) -> Record:
         """Queue a request."""
         record = Record(f"contract-{next(self._numbers)}")
-        request = EngineRequest(record.request_id, prompt_token_ids, sampling, cache_salt=cache_salt)
+        request = EngineRequest(record.request_id, prompt_token_ids, sampling, priority, cache_salt)
         self._records[record.request_id] = record
         self.engine.add(request)
         return record

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.fakes.scripted_text_service import ScriptedTextService
-from tests.frontend.conftest import Frontend
+from tests.frontend.bad_fields import (
+    CHAT_FIELDS,
+    COMPLETION_FIELDS,
+    UNSUPPORTED_CHAT_FIELDS,
+    UNSUPPORTED_COMPLETION_FIELDS,
+)
+from tests.frontend.conftest import Frontend, running_frontend, until_ready
 from tests.frontend.requests import CHAT, COMPLETIONS, chat, completion, error_of
+
+# One frontend for all rows: a bad request must leave it as it was.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JSON = {"content-type": "application/json"}
 _PREFIX = b'{"model": "scripted", "messages": [{"role": "user", "content": "x"}], '
@@ -38,166 +49,21 @@ BODIES: dict[str, tuple[bytes, str]] = {
     ),
 }
 
-# Wrong members of a chat request, and the parameter that the error names.
-CHAT_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"model": None}, "model"),
-    ({"model": ""}, "model"),
-    ({"model": 5}, "model"),
-    ({"model": "x" * 513}, "model"),
-    ({"messages": None}, "messages"),
-    ({"messages": []}, "messages"),
-    ({"messages": "hello"}, "messages"),
-    ({"messages": [{"role": "user", "content": "x"}] * 10_000}, "messages"),
-    ({"messages": ["hello"]}, "messages[0]"),
-    ({"messages": [{"content": "x"}]}, "messages[0].role"),
-    ({"messages": [{"role": "root", "content": "x"}]}, "messages[0].role"),
-    ({"messages": [{"role": [], "content": "x"}]}, "messages[0].role"),
-    ({"messages": [{"role": "user"}]}, "messages[0].content"),
-    ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
-    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-    ({"messages": [{"role": "user", "content": []}]}, "messages[0].content"),
-    ({"messages": [{"role": "user", "content": ["x"]}]}, "messages[0].content[0]"),
-    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
-    ({"messages": [{"role": "user", "content": [{"type": "smell"}]}]}, "messages[0].content[0].type"),
-    ({"messages": [{"role": "user", "content": [{"type": []}]}]}, "messages[0].content[0].type"),
-    ({"messages": [{"role": "user", "content": "x", "name": 5}]}, "messages[0].name"),
-    ({"messages": [{"role": "user", "content": "x", "tool_calls": [{}]}]}, "messages[0].tool_calls"),
-    ({"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}]}, "messages[0].tool_calls[0]"),
-    ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
-    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]}, "messages[0].tool_call_id"),
-    ({"n": 0}, "n"),
-    ({"n": -1}, "n"),
-    ({"n": 16384}, "n"),
-    ({"n": True}, "n"),
-    ({"n": 1.0}, "n"),
-    ({"best_of": 1_000_000}, "best_of"),
-    ({"logprobs": 1}, "logprobs"),
-    ({"top_logprobs": 5}, "top_logprobs"),
-    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-    ({"logprobs": True, "top_logprobs": -1}, "top_logprobs"),
-    ({"max_tokens": 0}, "max_tokens"),
-    ({"max_tokens": -1}, "max_tokens"),
-    ({"max_tokens": 2**63}, "max_tokens"),
-    ({"max_tokens": "10"}, "max_tokens"),
-    ({"max_completion_tokens": 0}, "max_completion_tokens"),
-    ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
-    ({"min_tokens": 6, "max_tokens": 5}, "min_tokens"),
-    ({"min_tokens": -1}, "min_tokens"),
-    ({"temperature": -1}, "temperature"),
-    ({"temperature": 1e9}, "temperature"),
-    ({"temperature": "hot"}, "temperature"),
-    ({"temperature": True}, "temperature"),
-    ({"top_p": 0}, "top_p"),
-    ({"top_p": 1.1}, "top_p"),
-    ({"top_k": -2}, "top_k"),
-    ({"top_k": 0.5}, "top_k"),
-    ({"min_p": -0.1}, "min_p"),
-    ({"min_p": 1.1}, "min_p"),
-    ({"presence_penalty": 2.1}, "presence_penalty"),
-    ({"frequency_penalty": -2.1}, "frequency_penalty"),
-    ({"repetition_penalty": 0}, "repetition_penalty"),
-    ({"repetition_penalty": 2.1}, "repetition_penalty"),
-    ({"seed": 2**63}, "seed"),
-    ({"seed": 1.5}, "seed"),
-    ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
-    ({"stop": ""}, "stop"),
-    ({"stop": ["a", ""]}, "stop"),
-    ({"stop": "x" * 1_000_000}, "stop"),
-    ({"stop": 5}, "stop"),
-    ({"stop": [5]}, "stop"),
-    ({"stop_token_ids": [-1]}, "stop_token_ids"),
-    ({"stop_token_ids": [2**32]}, "stop_token_ids"),
-    ({"stop_token_ids": ["1"]}, "stop_token_ids"),
-    ({"stop_token_ids": [True]}, "stop_token_ids"),
-    ({"stop_token_ids": 5}, "stop_token_ids"),
-    ({"allowed_token_ids": [-1]}, "allowed_token_ids"),
-    ({"allowed_token_ids": [1.0]}, "allowed_token_ids"),
-    ({"logit_bias": []}, "logit_bias"),
-    ({"logit_bias": {"-1": 1}}, "logit_bias"),
-    ({"logit_bias": {"word": 1}}, "logit_bias"),
-    ({"logit_bias": {"٣": 1}}, "logit_bias"),
-    ({"logit_bias": {"9999999999": 1}}, "logit_bias"),
-    ({"logit_bias": {"1": 101}}, "logit_bias.1"),
-    ({"logit_bias": {"1": None}}, "logit_bias"),
-    ({"logit_bias": {"1": 1, "01": 2}}, "logit_bias"),
-    ({"logit_bias": {str(key): 1 for key in range(100_000)}}, "logit_bias"),
-    ({"ignore_eos": 1}, "ignore_eos"),
-    ({"skip_special_tokens": "yes"}, "skip_special_tokens"),
-    ({"include_stop_str_in_output": 0}, "include_stop_str_in_output"),
-    ({"stream": "true"}, "stream"),
-    ({"stream_options": {"include_usage": True}}, "stream_options"),
-    ({"stream": True, "stream_options": []}, "stream_options"),
-    ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
-    ({"chat_template": "{{ x }}"}, "chat_template"),
-    ({"chat_template_kwargs": {"chat_template": "{{ x }}"}}, "chat_template_kwargs.chat_template"),
-    ({"chat_template_kwargs": []}, "chat_template_kwargs"),
-    ({"kv_transfer_params": {}}, "kv_transfer_params"),
-    ({"prompt_embeds": "AAAA"}, "prompt_embeds"),
-    ({"lora_path": "/tmp/lora"}, "lora_path"),
-    ({"priority": 0}, "priority"),
-    ({"cache_salt": "x"}, "cache_salt"),
-    ({"continue_final_message": True, "add_generation_prompt": True}, "continue_final_message"),
-    ({"reasoning_effort": ""}, "reasoning_effort"),
-    ({"reasoning_effort": 5}, "reasoning_effort"),
-    ({"response_format": {"type": "xml"}}, "response_format.type"),
-    ({"response_format": {}}, "response_format.type"),
-    ({"response_format": "json"}, "response_format"),
-]
 
-UNSUPPORTED_CHAT_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"best_of": 2}, "best_of"),
-    ({"logprobs": True}, "logprobs"),
-    ({"logprobs": True, "top_logprobs": 5}, "logprobs"),
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
-    ({"tool_choice": "auto"}, "tool_choice"),
-    ({"functions": [{"name": "f"}]}, "functions"),
-    ({"response_format": {"type": "json_object"}}, "response_format"),
-    ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
-    ({"structured_outputs": {"choice": ["a"]}}, "structured_outputs"),
-    ({"guided_json": {}}, "guided_json"),
-    ({"guided_regex": "(a+)+b"}, "guided_regex"),
-    ({"modalities": ["text", "audio"]}, "modalities"),
-    ({"audio": {"voice": "alloy"}}, "audio"),
-    ({"prompt_logprobs": 1}, "prompt_logprobs"),
-    *(
-        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, part]}]}, "messages[0].content[1]")
-        for part in (
-            {"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/x.png"}},
-            {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}},
-            {"type": "file", "file": {"file_id": "x"}},
-            {"type": "video_url", "video_url": {"url": "http://127.0.0.1:9/x.mp4"}},
-        )
-    ),
-]
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service() -> AsyncIterator[ScriptedTextService]:
+    """A scripted text service for all rows."""
+    scripted = ScriptedTextService()
+    async with scripted.serve() as scripted.port:
+        yield scripted
 
-COMPLETION_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"model": ""}, "model"),
-    ({"prompt": None}, "prompt"),
-    ({"prompt": []}, "prompt"),
-    ({"prompt": [[]]}, "prompt"),
-    ({"prompt": 5}, "prompt"),
-    ({"prompt": [1, -1]}, "prompt"),
-    ({"prompt": [1, 2**32]}, "prompt"),
-    ({"prompt": [1, "a"]}, "prompt"),
-    ({"prompt": [[1, True]]}, "prompt"),
-    ({"prompt": [1.5]}, "prompt"),
-    ({"prompt": {"text": "x"}}, "prompt"),
-    ({"prompt": [1], "add_special_tokens": True}, "add_special_tokens"),
-    ({"logprobs": -1}, "logprobs"),
-    ({"logprobs": 21}, "logprobs"),
-    ({"logprobs": True}, "logprobs"),
-    ({"max_tokens": 0}, "max_tokens"),
-]
 
-UNSUPPORTED_COMPLETION_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"prompt": ["a", "b"]}, "prompt"),
-    ({"prompt": ["a"] * 10_000}, "prompt"),
-    ({"prompt": [[1], [2]]}, "prompt"),
-    ({"logprobs": 0}, "logprobs"),
-    ({"echo": True}, "echo"),
-    ({"suffix": "end"}, "suffix"),
-    ({"best_of": 3}, "best_of"),
-]
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def frontend(service: ScriptedTextService) -> AsyncIterator[Frontend]:
+    """A frontend for all rows."""
+    async with running_frontend(service.port) as running:
+        await until_ready(running)
+        yield running
 
 
 @pytest.mark.parametrize(("body", "message"), BODIES.values(), ids=BODIES)
@@ -276,7 +142,11 @@ async def test_unsupported_completion_fields(
     ],
     ids=_case_id,
 )
-async def test_harmless_fields_are_served(frontend: Frontend, fields: dict[str, Any]) -> None:
+async def test_harmless_fields_are_served(
+    frontend: Frontend, service: ScriptedTextService, fields: dict[str, Any]
+) -> None:
     """Unknown fields, those without effect here, and null are accepted."""
     response = await frontend.client.post(CHAT, json=chat() | fields)
     assert response.status_code == 200
+    assert len(service.requests) == 1
+    service.requests.clear()

@@ -165,8 +165,8 @@ def test_two_harmless_texts_cannot_form_a_token_together() -> None:
     for source, content in (("<{{ messages[0].content }}", "|e|>"), ("{{ messages[0].content }}>", "<|e|")):
         assert simple(source).render(chat([content])) == [Segment("<|e|>", True)]
     parts = simple("{% for part in messages[0]['content'] %}{{ part['text'] }}{% endfor %}")
-    content = [{"type": "text", "text": "<|e"}, {"type": "text", "text": "|>"}]
-    assert parts.render([{"role": "user", "content": content}]) == [Segment("<|e|>", True)]
+    halves = [{"type": "text", "text": "<|e"}, {"type": "text", "text": "|>"}]
+    assert parts.render([{"role": "user", "content": halves}]) == [Segment("<|e|>", True)]
 
 
 def test_a_token_around_a_role_is_the_templates_own() -> None:

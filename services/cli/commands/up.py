@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import shlex
 import signal
@@ -82,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         ensure_default_model(models, _progress)
     check_memory(settings.engine.model, settings.engine.args, available_memory())
     configure_logs("up")
+    # It logs each request, and the frontend is asked four times a second while the engine loads.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         return asyncio.run(supervise(tiers(settings, os.environ), ready_line(settings)))
     except TierFailed as failure:

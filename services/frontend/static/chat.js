@@ -105,16 +105,18 @@ async function send() {
   toggle();
   bubble.classList.remove("streaming");
   const answer = bubble.textContent;
-  if (answer) {
+  if (answer || !note) {
     conversation.push({ role: "assistant", content: answer });
-    if (note) addNote(bubble, note);
+    if (note || !answer) addNote(bubble, note || "no text");
   } else {
     // Without an answer the question can be sent again.
     conversation.pop();
+    bubble.previousElementSibling.remove();
     bubble.remove();
-    if (note) list.lastElementChild?.remove();
-    if (note && !prompt.value) prompt.value = text;
+    if (!prompt.value) prompt.value = text;
+    resize();
   }
+  list.scrollTop = list.scrollHeight;
   prompt.focus();
 }
 

