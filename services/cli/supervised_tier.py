@@ -36,7 +36,7 @@ class Patience:
     pauses: tuple[float, ...] = (1.0, 5.0, 15.0)
     healthy: float = 60.0
     end: float = 10.0
-    end_unready: float = 10.0
+    end_unready: float = 5.0
 
 
 class SupervisedTier:

@@ -24,13 +24,13 @@ class EngineSettings(ServiceSettings):
     """vLLM's engine arguments by their own names, as one JSON object."""
     host: str = "127.0.0.1"
     """Address of the gRPC and the metrics port."""
-    port: int = Field(50051, ge=0, le=65535)
+    port: int = Field(default=50051, ge=0, le=65535)
     """gRPC port; 0 takes a free one."""
-    metrics_port: int = Field(9101, ge=0, le=65535)
+    metrics_port: int = Field(default=9101, ge=0, le=65535)
     """Port of `/metrics`; 0 takes a free one."""
-    max_generations: int = Field(1024, ge=1)
+    max_generations: int = Field(default=1024, ge=1)
     """Most choices that run and wait at once; the next is refused."""
-    drain_seconds: float = Field(30.0, ge=0, allow_inf_nan=False)
+    drain_seconds: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     """Time that running generations get when the service ends."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

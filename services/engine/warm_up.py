@@ -28,10 +28,13 @@ class _Done:
         pass
 
     def finished(self, index: int, finish: Finish, usage: Usage) -> None:
-        self.ended.set_result(None)
+        # Cancelled already where the waiting was given up in this very moment.
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def failed(self, error: ServiceError) -> None:
-        self.ended.set_exception(error)
+        if not self.ended.done():
+            self.ended.set_exception(error)
 
 
 async def warm_up(generations: Generations, timeout: float = _TIMEOUT_SECONDS) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,12 +14,30 @@ from services.chassis.grpc_boundary import Boundary
 from services.chassis.grpc_server import grpc_server
 
 SERVICE = "test.v1.ByteService"
-Methods = Mapping[str, Any]
+Methods = dict[str, Any]
 
 
 def method_path(name: str) -> str:
     """The full name of a method, as a channel wants it."""
     return f"/{SERVICE}/{name}"
+
+
+def call_unary(channel: grpc.aio.Channel, request: bytes = b"") -> Any:
+    """Call the method `Unary`."""
+    method: Any = channel.unary_unary(method_path("Unary"))
+    return method(request)
+
+
+def call_stream(channel: grpc.aio.Channel, request: bytes = b"", timeout: float | None = None) -> Any:
+    """Call the method `Stream`."""
+    method: Any = channel.unary_stream(method_path("Stream"))
+    return method(request, timeout=timeout)
+
+
+def call_link(channel: grpc.aio.Channel, commands: Iterable[bytes] | None = None) -> Any:
+    """Call the method `Link`; with `commands`, those are sent and then the own side is closed."""
+    method: Any = channel.stream_stream(method_path("Link"))
+    return method(None if commands is None else iter(commands))
 
 
 @asynccontextmanager

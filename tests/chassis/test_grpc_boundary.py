@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from services.chassis.errors import NotFound, Overloaded
 from services.chassis.grpc_boundary import Context
 from services.chassis.status import error_of_call
-from tests.chassis.byte_service import channel_to, channel_with_write_timeout, method_path
+from tests.chassis.byte_service import call_stream, call_unary, channel_to, channel_with_write_timeout
 
 # More than gRPC buffers for a reader that takes nothing.
 PIECE = b"x" * 1_000_000
@@ -54,10 +54,12 @@ class Watched:
 
 
 def streaming(method: Any) -> dict[str, Any]:
+    """A service with this streaming method."""
     return {"Stream": grpc.unary_stream_rpc_method_handler(method)}
 
 
 def unary(method: Any) -> dict[str, Any]:
+    """A service with this unary method."""
     return {"Unary": grpc.unary_unary_rpc_method_handler(method)}
 
 
@@ -77,7 +79,7 @@ async def test_client_cancel_closes_a_waiting_generator() -> None:
     watched = Watched()
     with capture_logs() as logs:
         async with channel_to(streaming(watched.waits)) as channel:
-            call = channel.unary_stream(method_path("Stream"))(b"")
+            call = call_stream(channel)
             assert await call.read() == b"first"
             await watched.begun.wait()
             call.cancel()
@@ -91,7 +93,7 @@ async def test_client_cancel_closes_a_blocked_generator() -> None:
     watched = Watched()
     with capture_logs() as logs:
         async with channel_to(streaming(watched.floods)) as channel:
-            call = channel.unary_stream(method_path("Stream"))(b"")
+            call = call_stream(channel)
             await watched.begun.wait()
             await watched.blocked()
             assert not watched.ended.is_set()
@@ -107,7 +109,7 @@ async def test_deadline_closes_the_generator(method: str) -> None:
     watched = Watched()
     with capture_logs() as logs:
         async with channel_to(streaming(getattr(watched, method))) as channel:
-            call = channel.unary_stream(method_path("Stream"))(b"", timeout=0.6)
+            call = call_stream(channel, timeout=0.6)
             await watched.begun.wait()
             assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             await asyncio.wait_for(watched.ended.wait(), 1.0)
@@ -119,7 +121,7 @@ async def test_vanished_client_closes_the_generator() -> None:
     """A client whose connection closes has its generators closed within 1 s."""
     watched = Watched()
     async with channel_to(streaming(watched.waits)) as channel:
-        call = channel.unary_stream(method_path("Stream"))(b"")
+        call = call_stream(channel)
         await call.read()
         await channel.close()
         await asyncio.wait_for(watched.ended.wait(), 1.0)
@@ -130,7 +132,7 @@ async def test_reader_that_takes_nothing_has_its_call_ended() -> None:
     watched = Watched()
     with capture_logs() as logs:
         async with channel_with_write_timeout(streaming(watched.floods), 0.3) as channel:
-            call = channel.unary_stream(method_path("Stream"))(b"")
+            call = call_stream(channel)
             await watched.begun.wait()
             await asyncio.wait_for(watched.ended.wait(), 5.0)
             failure = await asyncio.wait_for(failure_of(call), 5.0)
@@ -144,7 +146,7 @@ async def test_reader_that_never_comes_back_leaves_nothing() -> None:
     watched = Watched()
     before = asyncio.all_tasks()
     async with channel_with_write_timeout(streaming(watched.floods), 0.1) as channel:
-        call = channel.unary_stream(method_path("Stream"))(b"")
+        call = call_stream(channel)
         await asyncio.wait_for(watched.ended.wait(), 5.0)
         call.cancel()
     del call
@@ -160,7 +162,7 @@ async def test_slow_but_steady_reader_is_served() -> None:
             yield PIECE
 
     async with channel_with_write_timeout(streaming(thirty), 0.5) as channel:
-        call = channel.unary_stream(method_path("Stream"))(b"")
+        call = call_stream(channel)
         taken = 0
         while await call.read() is not grpc.aio.EOF:
             taken += 1
@@ -181,8 +183,8 @@ async def test_unknown_error_is_logged_once_and_kept_inside() -> None:
     with capture_logs() as logs:
         async with channel_to(unary(before) | streaming(between)) as channel:
             for call in (
-                channel.unary_unary(method_path("Unary"))(b""),
-                channel.unary_stream(method_path("Stream"))(b""),
+                call_unary(channel),
+                call_stream(channel),
             ):
                 failure = await failure_of(call)
                 assert failure.code() is grpc.StatusCode.INTERNAL
@@ -202,11 +204,11 @@ async def test_service_errors_bring_their_details() -> None:
 
     with capture_logs() as logs:
         async with channel_to(unary(before) | streaming(between)) as channel:
-            failure = await failure_of(channel.unary_unary(method_path("Unary"))(b""))
+            failure = await failure_of(call_unary(channel))
             assert failure.code() is grpc.StatusCode.NOT_FOUND
             error = error_of_call(failure)
             assert (error.message, error.param, error.reason) == ("no model 'x'", "model", "MODEL_NOT_FOUND")
-            failure = await failure_of(channel.unary_stream(method_path("Stream"))(b""))
+            failure = await failure_of(call_stream(channel))
             assert failure.code() is grpc.StatusCode.UNAVAILABLE
             assert error_of_call(failure).retry_after == 3.0
     assert logs == []
@@ -219,20 +221,19 @@ async def test_huge_error_text_still_arrives() -> None:
         raise NotFound(f"model {'x' * 1_000_000} does not exist", param="model")
 
     async with channel_to(unary(quotes)) as channel:
-        failure = await failure_of(channel.unary_unary(method_path("Unary"))(b""))
+        failure = await failure_of(call_unary(channel))
     assert failure.code() is grpc.StatusCode.NOT_FOUND
 
 
 async def test_own_abort_is_left_alone() -> None:
     """A method that aborts by gRPC's own means is not taken for a failure."""
 
-    async def aborts(request: bytes, context: Context) -> bytes:
+    async def aborts(request: bytes, context: Context) -> None:
         await context.abort(grpc.StatusCode.ABORTED, "busy")
-        return b""
 
     with capture_logs() as logs:
         async with channel_to(unary(aborts)) as channel:
-            failure = await failure_of(channel.unary_unary(method_path("Unary"))(b""))
+            failure = await failure_of(call_unary(channel))
     assert (failure.code(), failure.details()) == (grpc.StatusCode.ABORTED, "busy")
     assert logs == []
 
@@ -247,10 +248,10 @@ async def test_no_tasks_are_left() -> None:
     before = asyncio.all_tasks()
     async with channel_to(streaming(watched.waits) | unary(fails)) as channel:
         for _ in range(20):
-            call = channel.unary_stream(method_path("Stream"))(b"")
+            call = call_stream(channel)
             await call.read()
             call.cancel()
-            await failure_of(channel.unary_unary(method_path("Unary"))(b""))
+            await failure_of(call_unary(channel))
         await asyncio.sleep(0.2)
         # The server's own two tasks and the channel's may live as long as they do.
         assert len(asyncio.all_tasks() - before) < 10

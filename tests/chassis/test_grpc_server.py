@@ -16,14 +16,15 @@ from services.chassis.channel import MESSAGE_LIMIT_BYTES, open_channel
 from services.chassis.grpc_boundary import Context
 from services.chassis.grpc_server import grpc_server
 from services.chassis.settings import SettingsError
-from tests.chassis.byte_service import SERVICE, channel_to, method_path, serving
+from tests.chassis.byte_service import SERVICE, call_stream, call_unary, channel_to, serving
 
 
 async def echo(request: bytes, context: Context) -> bytes:
+    """Gives back what it gets."""
     return request
 
 
-METHODS: dict[str, Any] = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
+METHODS: dict[str, Any] = {"Unary": grpc.unary_unary_rpc_method_handler(echo)}
 STATUS = health_pb2.HealthCheckResponse
 
 
@@ -59,42 +60,44 @@ async def test_messages_above_four_megabytes_are_served() -> None:
     """Messages up to our own limit pass in both directions."""
     async with channel_to(METHODS) as channel:
         message = b"x" * (MESSAGE_LIMIT_BYTES // 2)
-        assert await channel.unary_unary(method_path("Echo"))(message) == message
+        assert await call_unary(channel, message) == message
 
 
 async def test_message_above_the_limit_is_refused() -> None:
     """A message above the limit is RESOURCE_EXHAUSTED with both figures, and the next call is served."""
     async with serving(METHODS) as port, grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_unary(method_path("Echo"))
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await call(b"x" * (MESSAGE_LIMIT_BYTES + 1))
+            await call_unary(channel, b"x" * (MESSAGE_LIMIT_BYTES + 1))
         assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert str(MESSAGE_LIMIT_BYTES) in (refusal.value.details() or "")
-        assert await call(b"small") == b"small"
+        assert await call_unary(channel, b"small") == b"small"
 
 
 async def test_health_follows_for_server_and_service() -> None:
     """Health begins as NOT_SERVING and follows `set_serving`, for checks and watches, under both names."""
-    async with grpc_server("127.0.0.1", 0, [SERVICE], lambda server: None) as (port, health):
-        async with open_channel(f"127.0.0.1:{port}") as channel:
-            stub = health_pb2_grpc.HealthStub(channel)
-            watch = stub.Watch(health_pb2.HealthCheckRequest(service=SERVICE))
-            assert (await watch.read()).status == STATUS.NOT_SERVING
-            for serving_now, status in ((True, STATUS.SERVING), (False, STATUS.NOT_SERVING)):
-                await health.set_serving(serving_now)
-                assert (await asyncio.wait_for(watch.read(), 1.0)).status == status
-                for name in ("", SERVICE):
-                    assert (await stub.Check(health_pb2.HealthCheckRequest(service=name))).status == status
-            watch.cancel()
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await stub.Check(health_pb2.HealthCheckRequest(service="other"))
-            assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
+    async with (
+        grpc_server("127.0.0.1", 0, [SERVICE], lambda server: None) as (port, health),
+        open_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        watch = stub.Watch(health_pb2.HealthCheckRequest(service=SERVICE))
+        assert (await watch.read()).status == STATUS.NOT_SERVING
+        for serving_now, status in ((True, STATUS.SERVING), (False, STATUS.NOT_SERVING)):
+            await health.set_serving(serving_now)
+            assert (await asyncio.wait_for(watch.read(), 1.0)).status == status
+            for name in ("", SERVICE):
+                assert (await stub.Check(health_pb2.HealthCheckRequest(service=name))).status == status
+        watch.cancel()
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await stub.Check(health_pb2.HealthCheckRequest(service="other"))
+        assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
 
 
 async def test_reflection_lists_the_services() -> None:
     """Reflection lists the service, health and itself."""
     async with channel_to(METHODS) as channel:
-        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        # Its types are those of the threaded client.
+        stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]
         call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
         names = {service.name for service in (await call.read()).list_services_response.service}
         call.cancel()
@@ -123,7 +126,7 @@ async def test_open_calls_are_ended_when_the_server_stops() -> None:
     async with asyncio.timeout(5.0):
         async with serving({"Stream": grpc.unary_stream_rpc_method_handler(waits)}) as port:
             channel = open_channel(f"127.0.0.1:{port}")
-            call = channel.unary_stream(method_path("Stream"))(b"")
+            call = call_stream(channel)
             await call.read()
         await ended.wait()
         assert await call.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)

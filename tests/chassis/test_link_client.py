@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -14,8 +14,9 @@ from services.chassis.channel import open_channel
 from services.chassis.errors import ServiceError, Unavailable
 from services.chassis.grpc_boundary import Context
 from services.chassis.link_client import LinkClient
-from tests.chassis.byte_service import method_path, serving
+from tests.chassis.byte_service import call_link, serving
 from tests.chassis.text_link import TextLink, TextOutbox
+from tests.chassis.waiting import until
 
 
 class Caller:
@@ -26,18 +27,11 @@ class Caller:
         self.losses: list[ServiceError] = []
         self.opened = 0
 
-        def open_call() -> grpc.aio.StreamStreamCall[bytes, bytes]:
+        def open_call() -> Any:
             self.opened += 1
-            return channel.stream_stream(method_path("Link"))()
+            return call_link(channel)
 
         self.link = LinkClient[bytes, bytes](f"127.0.0.1:{port}", open_call, self.frames.append, self.losses.append)
-
-
-async def until(holds: Callable[[], bool], seconds: float = 3.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from services.chassis.errors import InvalidRequest, Unavailable
 from services.chassis.status import error_of_call
-from tests.chassis.byte_service import channel_to, method_path
+from tests.chassis.byte_service import call_link, channel_to
 from tests.chassis.text_link import TextLink, TextOutbox
 
 
@@ -93,7 +93,7 @@ async def test_link_stands_before_the_first_frame() -> None:
     """The client learns that the link stands before anything was sent either way."""
     link = TextLink()
     async with channel_to(link.methods) as channel:
-        call = channel.stream_stream(method_path("Link"))()
+        call = call_link(channel)
         await asyncio.wait_for(call.initial_metadata(), 1.0)
         await call.write(b"a")
         assert await call.read() == b"a"
@@ -108,7 +108,7 @@ async def test_one_pass_is_one_message_on_the_wire() -> None:
             outbox.add(str(number))
 
     async with channel_to(TextLink(bursts=bursts).methods) as channel:
-        call = channel.stream_stream(method_path("Link"))()
+        call = call_link(channel)
         await call.write(b"do bursts")
         assert await call.read() == ",".join(map(str, range(100))).encode()
         call.cancel()
@@ -118,7 +118,7 @@ async def test_half_close_ends_the_link_in_order() -> None:
     """When the client closes its side, the waiting frames are sent and the call ends well."""
     link = TextLink()
     async with channel_to(link.methods) as channel:
-        call = channel.stream_stream(method_path("Link"))(iter([b"a", b"b"]))
+        call = call_link(channel, [b"a", b"b"])
         got = b",".join([frame async for frame in call])
         assert got == b"a,b"
         assert await call.code() is grpc.StatusCode.OK
@@ -130,12 +130,15 @@ async def test_cancel_ends_the_link() -> None:
     link = TextLink()
     with capture_logs() as logs:
         async with channel_to(link.methods) as channel:
-            for end in (lambda: call.cancel(), lambda: asyncio.ensure_future(channel.close())):
-                call = channel.stream_stream(method_path("Link"))()
+            for closes_connection in (False, True):
+                call = call_link(channel)
                 await call.write(b"a")
                 assert await call.read() == b"a"
                 assert not link.ended.is_set()
-                end()
+                if closes_connection:
+                    await channel.close()
+                else:
+                    call.cancel()
                 await asyncio.wait_for(link.ended.wait(), 1.0)
             await asyncio.sleep(0.05)
     assert logs == []
@@ -157,7 +160,7 @@ async def test_service_error_of_a_command_ends_the_link_under_its_code() -> None
                 ("refuses", grpc.StatusCode.INVALID_ARGUMENT),
                 ("breaks", grpc.StatusCode.INTERNAL),
             ):
-                call = channel.stream_stream(method_path("Link"))()
+                call = call_link(channel)
                 await call.write(f"do {word}".encode())
                 with pytest.raises(grpc.aio.AioRpcError) as failure:
                     await asyncio.wait_for(call.read(), 2.0)
@@ -171,7 +174,7 @@ async def test_overflow_ends_the_link_though_a_write_is_blocked() -> None:
     """A reader that takes nothing has its link ended as soon as the limit is passed, and reads why."""
     link = TextLink(2_000_000)
     async with channel_to(link.methods) as channel:
-        call = channel.stream_stream(method_path("Link"))()
+        call = call_link(channel)
         await call.write(b"a")
         added = 0
         async with asyncio.timeout(10.0):
@@ -196,11 +199,11 @@ async def test_no_tasks_are_left() -> None:
     before = asyncio.all_tasks()
     async with channel_to(link.methods) as channel:
         for _ in range(5):
-            call = channel.stream_stream(method_path("Link"))()
+            call = call_link(channel)
             await call.write(b"a")
             await call.read()
             call.cancel()
-            call = channel.stream_stream(method_path("Link"))(iter([b"a"]))
+            call = call_link(channel, [b"a"])
             async for _frame in call:
                 pass
     del call

@@ -29,8 +29,9 @@ def test_busy_port_is_told_in_one_line() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"127.0.0.1:{port}") as refusal, metrics_server(
-            CollectorRegistry(), "127.0.0.1", port
+        with (
+            pytest.raises(SettingsError, match=f"127.0.0.1:{port}") as refusal,
+            metrics_server(CollectorRegistry(), "127.0.0.1", port),
         ):
             pass
     assert "\n" not in str(refusal.value)

@@ -7,31 +7,13 @@ tokens 2 and 5.
 
 from __future__ import annotations
 
-import asyncio
-import random
-
 import pytest
 
 from services.chassis.errors import InvalidRequest
-from services.engine.port import Finish, FinishReason, Logprobs, Sampling
-from tests.contracts.live_engine import LiveEngine, Record
-
-END_TOKEN, SECOND_END_TOKEN = 2, 5
-PLACES = 64
-GREEDY = Sampling(temperature=0.0, max_tokens=12, ignore_eos=True)
-SEEDED = Sampling(temperature=1.0, max_tokens=8, ignore_eos=True, seed=11)
-ENDLESS = Sampling(temperature=0.0, ignore_eos=True)
-
-
-def prompt(number: int, length: int = 20) -> list[int]:
-    """A prompt of its own for each number."""
-    return random.Random(number).choices(range(100, 49152), k=length)
-
-
-def changed(sampling: Sampling, **changes: object) -> Sampling:
-    """A copy with some fields changed."""
-    fields = {name: getattr(sampling, name) for name in Sampling.__slots__}
-    return Sampling(**{**fields, **changes})
+from services.engine.port import Finish, FinishReason, Logprobs
+from tests.contracts.abort_contract import AbortContract
+from tests.contracts.contract_requests import END_TOKEN, ENDLESS, GREEDY, SECOND_END_TOKEN, SEEDED, changed, prompt
+from tests.contracts.live_engine import LiveEngine
 
 
 def assert_columns(logprobs: Logprobs, token_ids: list[int], count: int) -> None:
@@ -48,7 +30,7 @@ def assert_columns(logprobs: Logprobs, token_ids: list[int], count: int) -> None
             assert top[rank - 1] == pytest.approx(own, abs=1e-4)
 
 
-class EngineContract:
+class EngineContract(AbortContract):
     async def test_limits_are_the_models(self, live: LiveEngine) -> None:
         """The limits tell the served context and vocabulary, and that this engine refuses priorities."""
         limits = live.engine.limits
@@ -159,56 +141,6 @@ class EngineContract:
         assert (await live.generate(ids, GREEDY, cache_salt="tenant")).cached_tokens == 0
         assert (await live.generate(ids, GREEDY, cache_salt="tenant")).cached_tokens > 0
 
-    async def test_abort_right_after_add(self, live: LiveEngine) -> None:
-        """A request that is aborted before the engine saw it ends within 1 s and leaves nothing behind."""
-        record = live.start(prompt(10), ENDLESS)
-        live.engine.abort([record.request_id])
-        # Nothing was reported yet, so only time can tell.
-        await asyncio.sleep(1.0)
-        await self._assert_gone(live, [record])
-
-    async def test_abort_in_decode(self, live: LiveEngine) -> None:
-        """Requests that are aborted while they give tokens end within 1 s and free their memory."""
-        records = [live.start(prompt(number), ENDLESS) for number in range(8)]
-        for record in records:
-            await live.begin_of(record)
-        assert live.load.running == 8 and live.load.kv_cache_usage > 0
-        live.engine.abort([record.request_id for record in records])
-        await self._assert_gone(live, records)
-
-    async def test_abort_in_prefill(self, live: LiveEngine) -> None:
-        """Long prompts that are aborted before their first output end within 1 s."""
-        records = [live.start(prompt(number, 1500), ENDLESS) for number in range(40, 44)]
-        await asyncio.sleep(0.01)
-        live.engine.abort([record.request_id for record in records])
-        await asyncio.sleep(1.0)
-        await self._assert_gone(live, records)
-
-    async def test_abort_while_queued(self, live: LiveEngine) -> None:
-        """Requests beyond the engine's places wait, and can be aborted there without harm to those that run."""
-        running = [live.start(prompt(number), ENDLESS) for number in range(PLACES)]
-        for record in running:
-            await live.begin_of(record)
-        queued = [live.start(prompt(number), ENDLESS) for number in range(PLACES, PLACES + 6)]
-        assert await live.until(lambda: live.load.waiting == 6, 5.0)
-        assert live.load.running == PLACES
-        live.engine.abort([record.request_id for record in queued])
-        assert await live.until(lambda: live.load.waiting == 0, 1.0)
-        assert [record.outputs for record in queued] == [[]] * 6
-        before = len(running[0].token_ids)
-        assert await live.until(lambda: len(running[0].token_ids) > before, 5.0)
-        live.engine.abort([record.request_id for record in running])
-        await self._assert_gone(live, running)
-
-    async def test_abort_of_unknown_and_ended_requests(self, live: LiveEngine) -> None:
-        """Aborting what never was, what has ended or what is aborted already does no harm."""
-        ended = await live.generate(prompt(11), GREEDY)
-        other = live.start(prompt(12), GREEDY)
-        live.engine.abort(["never-was", ended.request_id])
-        live.engine.abort(["never-was"])
-        assert len((await live.end_of(other)).token_ids) == 12
-        assert await live.until(live.idle, 1.0)
-
     async def test_load_is_zero_after_the_last_finish(self, live: LiveEngine) -> None:
         """Within 1 s of the last finish the engine reports that nothing runs, waits or holds memory."""
         records = [live.start(prompt(number), GREEDY) for number in range(4)]
@@ -280,7 +212,7 @@ class EngineContract:
             {"temperature": 1.0, "top_k": 2**31 - 1, "min_p": 1.0},
             {"temperature": 1.0, "repetition_penalty": 5e-324},
             {"temperature": 1.0, "allowed_token_ids": (END_TOKEN,), "min_tokens": 4, "ignore_eos": False},
-            {"temperature": 1.0, "logit_bias": {token_id: -100.0 for token_id in range(1024)}},
+            {"temperature": 1.0, "logit_bias": dict.fromkeys(range(1024), -100.0)},
             {"temperature": 1.0, "presence_penalty": -2.0, "frequency_penalty": 2.0, "repetition_penalty": 2.0},
             {"stop_token_ids": tuple(range(10_000, 11_024)), "min_tokens": 12},
         ],
@@ -293,11 +225,3 @@ class EngineContract:
         await live.end_of(extreme)
         assert all(0 <= token_id < 49152 for token_id in extreme.token_ids)
         assert len((await live.generate(prompt(18), GREEDY)).token_ids) == 12
-
-    async def _assert_gone(self, live: LiveEngine, records: list[Record]) -> None:
-        """Within 1 s the engine is idle, and no output follows."""
-        assert await live.until(live.idle, 1.0)
-        counts = [len(record.outputs) for record in records]
-        await live.generate(prompt(99), changed(GREEDY, max_tokens=3))
-        assert [len(record.outputs) for record in records] == counts
-        assert not any(record.ended.is_set() for record in records)

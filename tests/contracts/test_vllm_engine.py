@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.contracts.engine_contract import PLACES, EngineContract
+from tests.contracts.contract_requests import PLACES
+from tests.contracts.engine_contract import EngineContract
 from tests.contracts.live_engine import LiveEngine, live_engine
+from tests.contracts.vllm_processes import vllm_processes
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -20,6 +22,7 @@ async def live(model_directory: Path) -> AsyncGenerator[LiveEngine, None]:
     arguments = {"max_model_len": 2048, "max_num_seqs": PLACES}
     async with live_engine(VllmLoader(str(model_directory), arguments)) as engine:
         yield engine
+    assert vllm_processes() == {}
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from services.engine.port import EngineDead, Sampling
-from tests.contracts.engine_contract import GREEDY, prompt
+from tests.contracts.contract_requests import GREEDY, prompt
 from tests.contracts.live_engine import live_engine
 from tests.contracts.vllm_processes import all_gone, vllm_processes
 
 
-async def test_killed_core_is_told_and_the_model_loads_again(model_directory: Path) -> None:
-    """A killed EngineCore ends `run` with EngineDead within 5 s; leaving frees all, and the loader loads anew.
+async def test_killed_processes_are_told_and_the_model_loads_again(model_directory: Path) -> None:
+    """A killed EngineCore or Worker ends `run` with EngineDead within 5 s; leaving frees all, and it loads anew.
 
     The engine is one that schedules by priority, which its limits tell and its requests may use.
     """
@@ -45,6 +45,10 @@ async def test_killed_core_is_told_and_the_model_loads_again(model_directory: Pa
         assert (await live.generate(prompt(1), GREEDY)).token_ids == first.token_ids
         urgent = live.start(prompt(4), GREEDY, priority=-5)
         assert len((await live.end_of(urgent)).token_ids) == 12
+        live.start(prompt(5), Sampling(ignore_eos=True))
+        os.kill(processes["Worker"][0], signal.SIGKILL)
+        assert await live.until(lambda: live.failure is not None, 5.0)
+        assert isinstance(live.failure, EngineDead)
     assert await all_gone([pid for pids in processes.values() for pid in pids], 5.0)
     assert vllm_processes() == {}
 

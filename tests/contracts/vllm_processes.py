@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from tests.chassis.waiting import until
 
 
 def vllm_processes() -> dict[str, list[int]]:
@@ -29,10 +31,8 @@ def alive(pid: int) -> bool:
 
 async def all_gone(pids: list[int], seconds: float) -> bool:
     """Whether these processes have ended within the time."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while any(map(alive, pids)) and loop.time() < end:
-        await asyncio.sleep(0.05)
+    with suppress(TimeoutError):
+        await until(lambda: not any(map(alive, pids)), seconds)
     return not any(map(alive, pids))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ START_SECONDS = 180
 class Service:
     """Addresses and process of a running service."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     model: str
     url: str
     tokenizer: str
@@ -66,7 +67,6 @@ def running_service(model: Path, log_file: Path, *options: str) -> Iterator[Serv
             [STREAM_OMNI, "up", str(model), *arguments, *options],
             stdout=subprocess.PIPE,
             stderr=log,
-            text=True,
             start_new_session=True,
         )
     try:
@@ -144,16 +144,15 @@ def _command_line(pid: int) -> str:
         return ""
 
 
-def _read_line(process: subprocess.Popen[str], seconds: float) -> str:
+def _read_line(process: subprocess.Popen[bytes], seconds: float) -> str:
     """The process's first line, empty when it ends or the time is over before."""
     assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    begin, text = time.monotonic(), ""
+    begin, text = time.monotonic(), b""
     while time.monotonic() - begin < seconds:
-        text += process.stdout.read() or ""
-        if "\n" in text:
-            return text.split("\n", 1)[0]
-        if process.poll() is not None:
-            return ""
-        time.sleep(0.1)
+        readable, _, _ = select.select([process.stdout], [], [], 1)
+        if readable:
+            piece = os.read(process.stdout.fileno(), 4096)
+            text += piece
+            if b"\n" in text or not piece:
+                return text.split(b"\n", 1)[0].decode()
     return ""

@@ -25,6 +25,7 @@ from services.engine.models import Model, Models
 from services.engine.port import Load
 from services.engine.servicer import EngineServicer
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
+from tests.chassis.waiting import until
 from tests.fakes.scripted_engine import ScriptedEngine, ScriptedLoader
 
 SERVICE_NAME = "streamomni.engine.v1.EngineService"
@@ -48,7 +49,7 @@ class EngineService:
     admission: Drain
     registry: CollectorRegistry
     channel: grpc.aio.Channel
-    stub: engine_pb2_grpc.EngineServiceAsyncStub
+    stub: Any
 
     @property
     def engine(self) -> ScriptedEngine:
@@ -70,13 +71,6 @@ class EngineService:
         assert self.count("vllm:num_requests_running") == self.count("vllm:num_requests_waiting") == 0
 
 
-async def until(holds: Any, seconds: float = 5.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.005)
-
-
 @asynccontextmanager
 async def engine_service(
     path: Path, limit: int = 64, reload_seconds: Sequence[float] = (0.05,), **loader_fields: Any
@@ -92,14 +86,17 @@ async def engine_service(
     def register(server: grpc.aio.Server) -> None:
         engine_pb2_grpc.add_EngineServiceServicer_to_server(EngineServicer(models), server)
 
-    async with grpc_server("127.0.0.1", 0, [SERVICE_NAME], register) as (port, _):
-        async with open_channel(f"127.0.0.1:{port}") as channel, asyncio.TaskGroup() as group:
-            running = group.create_task(model.run())
-            stub: Any = engine_pb2_grpc.EngineServiceStub(channel)
-            service = EngineService(loader, model, models, admission, registry, channel, stub)
-            await service.until_ready()
-            yield service
-            running.cancel()
+    async with (
+        grpc_server("127.0.0.1", 0, [SERVICE_NAME], register) as (port, _),
+        open_channel(f"127.0.0.1:{port}") as channel,
+        asyncio.TaskGroup() as group,
+    ):
+        running = group.create_task(model.run())
+        stub: Any = engine_pb2_grpc.EngineServiceStub(channel)
+        service = EngineService(loader, model, models, admission, registry, channel, stub)
+        await service.until_ready()
+        yield service
+        running.cancel()
 
 
 def generate_request(**fields: Any) -> engine_pb2.GenerateRequest:

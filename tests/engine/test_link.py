@@ -16,7 +16,8 @@ import pytest
 from services.chassis import errors
 from services.chassis.status import error_of
 from streamomni.engine.v1 import engine_pb2
-from tests.engine.engine_service import EngineService, engine_service, error_of_reading, generate_request, until
+from tests.chassis.waiting import until
+from tests.engine.engine_service import EngineService, engine_service, error_of_reading, generate_request
 from tests.fakes.scripted_engine import Shape
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from services.chassis.errors import NotFound
 from services.engine import wire
 from services.engine.port import Logprobs
@@ -62,17 +60,14 @@ async def test_events_go_with_the_tokens_of_their_step() -> None:
     assert [event.stream_id for event in frame.events] == [5]
     assert list(frame.token_ids) == [1]
     outbox.add_tokens(7, 0, [2], None)
-    assert await frame_of(outbox) == engine_pb2.GenerateManyResponse(
-        stream_ids=[7], token_counts=[1], token_ids=[2]
-    )
+    assert await frame_of(outbox) == engine_pb2.GenerateManyResponse(stream_ids=[7], token_counts=[1], token_ids=[2])
 
 
-@pytest.mark.parametrize("rounds", [50])
-async def test_frames_are_below_the_message_limit(rounds: int) -> None:
-    """The size that an outbox counts is never below a frame's own, so that its limit bounds the message too."""
+async def test_frames_are_below_the_message_limit() -> None:
+    """A frame is at most twice what the outbox counted, so its limit (half a message) bounds the message too."""
     columns = Logprobs([-0.5] * 4, [2**31] * 4, 20, [2**32 - 1] * 80, [-1.0] * 80)
     outbox = EngineOutbox()
-    for number in range(rounds):
+    for number in range(50):
         outbox.add_tokens(2**64 - 1 - number, 127, [2**32 - 1] * 4, columns)
     counted = outbox._waiting_bytes
     assert (await frame_of(outbox)).ByteSize() <= 2 * counted

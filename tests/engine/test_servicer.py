@@ -1,40 +1,28 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-import pytest_asyncio
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from services.chassis import errors
 from services.engine.port import Limits
-from services.engine.tokenizer_files import tokenizer_digest
 from streamomni.engine.v1 import engine_pb2, models_pb2, sampling_pb2
+from tests.chassis.waiting import until
 from tests.engine.engine_service import (
-    TOKENIZER,
     EngineService,
     engine_service,
     error_of_reading,
     generate_request,
-    until,
 )
 from tests.fakes.scripted_engine import Shape
 
 MANY_LOGPROBS = Shape(limits=Limits(200_000, 49152, 5000, False), kv_cache_tokens=10**7)
-
-
-@pytest_asyncio.fixture
-async def service(tmp_path: Path) -> AsyncGenerator[EngineService, None]:
-    """A ready engine service."""
-    async with engine_service(tmp_path) as it:
-        yield it
 
 
 async def test_generate_streams_one_generation(service: EngineService) -> None:
@@ -52,9 +40,7 @@ async def test_generate_streams_one_generation(service: EngineService) -> None:
 
 async def test_generate_tells_choices_stop_tokens_and_logprobs(service: EngineService) -> None:
     """Choices carry their index, a stop token is named, and log probabilities come in columns."""
-    request = generate_request(
-        n=2, stop_token_ids=[7], allowed_token_ids=[7], logprobs=2, prompt_logprobs=1, model="m"
-    )
+    request = generate_request(n=2, stop_token_ids=[7], allowed_token_ids=[7], logprobs=2, prompt_logprobs=1, model="m")
     responses = [response async for response in service.stub.Generate(request)]
     assert len(responses[0].started.prompt_logprobs.logprobs) == 9
     assert responses[0].started.prompt_logprobs.top_count == 1
@@ -68,7 +54,13 @@ async def test_generate_tells_choices_stop_tokens_and_logprobs(service: EngineSe
 
 
 BAD: list[tuple[dict[str, Any], grpc.StatusCode, type[errors.ServiceError], str, str]] = [
-    ({"prompt_token_ids": []}, grpc.StatusCode.INVALID_ARGUMENT, errors.InvalidRequest, "prompt_token_ids", "EMPTY_PROMPT"),
+    (
+        {"prompt_token_ids": []},
+        grpc.StatusCode.INVALID_ARGUMENT,
+        errors.InvalidRequest,
+        "prompt_token_ids",
+        "EMPTY_PROMPT",
+    ),
     (
         {"prompt_token_ids": [49152]},
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -96,7 +88,13 @@ BAD: list[tuple[dict[str, Any], grpc.StatusCode, type[errors.ServiceError], str,
         "structured_output",
         "UNSUPPORTED",
     ),
-    ({"request_id": "x" * 257}, grpc.StatusCode.INVALID_ARGUMENT, errors.InvalidRequest, "request_id", "INVALID_REQUEST"),
+    (
+        {"request_id": "x" * 257},
+        grpc.StatusCode.INVALID_ARGUMENT,
+        errors.InvalidRequest,
+        "request_id",
+        "INVALID_REQUEST",
+    ),
 ]
 
 
@@ -185,7 +183,7 @@ async def test_slow_reader_is_bounded_and_cancelled(tmp_path: Path) -> None:
 
 
 async def test_death_of_the_engine_fails_calls_and_is_mended(tmp_path: Path) -> None:
-    """When the engine dies a running call is UNAVAILABLE after its tokens, and a later one is served by a new engine."""
+    """When the engine dies a running call is UNAVAILABLE after its tokens, and a later one is served by a new one."""
     async with engine_service(tmp_path) as service:
         call = service.stub.Generate(generate_request())
         await call.read()
@@ -215,73 +213,10 @@ def _raises(request: Any) -> None:
     raise RuntimeError("the secret")
 
 
-async def test_watch_models_follows_states_and_load(tmp_path: Path) -> None:
-    """The first message comes at once; load and states follow, with limits and the tokenizer's digest."""
-    async with engine_service(tmp_path, reload_seconds=(1.5,)) as service:
-        watch = service.stub.WatchModels(models_pb2.WatchModelsRequest())
-        (first,) = (await watch.read()).models
-        assert (first.name, first.state) == ("m", models_pb2.MODEL_STATE_READY)
-        assert (first.limits.context_length, first.limits.vocab_size, first.limits.max_logprobs) == (2048, 49152, 20)
-        assert (first.limits.max_n, first.limits.max_generations) == (64, 64)
-        assert first.tokenizer_sha256 == tokenizer_digest(service.model.tokenizer_files())
-        call = service.stub.Generate(generate_request())
-        await call.read()
-        async with asyncio.timeout(5.0):
-            while (await watch.read()).models[0].load.running != 1:
-                pass
-        service.engine.die()
-        async with asyncio.timeout(5.0):
-            while True:
-                (model,) = (await watch.read()).models
-                if model.state == models_pb2.MODEL_STATE_FAILED:
-                    break
-        assert model.load == models_pb2.ModelLoad()
-        assert model.failure == "the scripted engine died"
-        async with asyncio.timeout(5.0):
-            while (await watch.read()).models[0].state != models_pb2.MODEL_STATE_READY:
-                pass
-        watch.cancel()
-
-
-async def test_list_models_shows_what_watch_shows(service: EngineService) -> None:
-    """The unary call gives the same list as the first message of the watch."""
-    watch = service.stub.WatchModels(models_pb2.WatchModelsRequest())
-    listed = await service.stub.ListModels(models_pb2.ListModelsRequest())
-    assert list((await watch.read()).models) == list(listed.models)
-    watch.cancel()
-
-
-async def test_get_tokenizer_sends_files_in_pieces(tmp_path: Path) -> None:
-    """Files come in order of name in pieces of 1 MiB; the first of each tells size and sha256, which fit the bytes."""
-    large = bytes(range(256)) * 4096 * 2 + b"end"
-    (tmp_path / "merges.txt").write_bytes(large)
-    async with engine_service(tmp_path) as service:
-        pieces = [piece async for piece in service.stub.GetTokenizer(models_pb2.GetTokenizerRequest())]
-    assert [piece.name for piece in pieces] == ["config.json", *["merges.txt"] * 3, "tokenizer.json"]
-    assert all(len(piece.content) <= 1024 * 1024 for piece in pieces)
-    for name, content in (("merges.txt", large), ("tokenizer.json", TOKENIZER)):
-        own = [piece for piece in pieces if piece.name == name]
-        assert b"".join(piece.content for piece in own) == content
-        assert (own[0].size_bytes, own[0].sha256) == (len(content), hashlib.sha256(content).hexdigest())
-        assert not any(piece.size_bytes or piece.sha256 for piece in own[1:])
-
-
-async def test_unbuilt_calls_say_so(service: EngineService) -> None:
-    """LoadModel and UnloadModel are UNIMPLEMENTED with a text, and an unknown tokenizer is NOT_FOUND."""
-    for call in (
-        service.stub.LoadModel(models_pb2.LoadModelRequest(source="x")),
-        service.stub.UnloadModel(models_pb2.UnloadModelRequest(name="m")),
-    ):
-        code, error = await error_of_reading(call)
-        assert code is grpc.StatusCode.UNIMPLEMENTED and "not built yet" in error.message
-    code, _ = await error_of_reading(service.stub.GetTokenizer(models_pb2.GetTokenizerRequest(model="x")))
-    assert code is grpc.StatusCode.NOT_FOUND
-
-
 async def test_garbage_is_refused(service: EngineService) -> None:
     """Bytes that are no message end their call with an error, and the next call is served."""
-    call = service.channel.unary_stream("/streamomni.engine.v1.EngineService/Generate")(b"\xff\xff\xff")
-    code, _ = await error_of_reading(call)
+    method: Any = service.channel.unary_stream("/streamomni.engine.v1.EngineService/Generate")
+    code, _ = await error_of_reading(method(b"\xff\xff\xff"))
     assert code is not grpc.StatusCode.OK
     assert [r async for r in service.stub.Generate(generate_request(max_tokens=1))]
 

@@ -18,6 +18,12 @@ def spec(prompt: list[int] | None = None, n: int = 1, priority: int = 0, **sampl
     return GenerationSpec("r", list(range(10)) if prompt is None else prompt, Sampling(**sampling), n, priority)
 
 
+def spec_with(name: str, value: Any) -> GenerationSpec:
+    """A request with one field of its sampling set."""
+    fields: dict[str, Any] = {name: value}
+    return spec(**fields)
+
+
 def refusal_of(bad: GenerationSpec, limits: Limits = LIMITS) -> InvalidRequest:
     """The error that a request is refused with."""
     with pytest.raises(InvalidRequest) as refusal:
@@ -46,7 +52,7 @@ NUMBERS: list[tuple[str, list[Any], list[Any], str]] = [
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, good, _, _ in NUMBERS for value in good])
 def test_bounds_are_allowed(name: str, value: Any) -> None:
     """Values at the bounds pass."""
-    check_generation(spec(**{name: value}), LIMITS)
+    check_generation(spec_with(name, value), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_bounds_are_allowed(name: str, value: Any) -> None:
 )
 def test_values_beyond_the_bounds_are_refused(name: str, value: Any, allowed: str) -> None:
     """A value beyond its bounds is refused with its name, itself, and what is allowed."""
-    error = refusal_of(spec(**{name: value}))
+    error = refusal_of(spec_with(name, value))
     assert error.param == name
     assert name in error.message
     assert str(value) in error.message or f"{value:g}" in error.message
@@ -75,7 +81,7 @@ FLOATS = [
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_refused(name: str, value: float) -> None:
     """NaN and the infinities are refused in every float."""
-    assert refusal_of(spec(**{name: value})).param == name
+    assert refusal_of(spec_with(name, value)).param == name
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -100.1, 100.1])
@@ -94,7 +100,7 @@ def test_ids_outside_the_vocabulary_are_refused(name: str) -> None:
     def with_id(token_id: int) -> GenerationSpec:
         if name == "prompt_token_ids":
             return spec([1, token_id, 2])
-        return spec(**{name: {token_id: 1.0} if name == "logit_bias" else (1, token_id)})
+        return spec_with(name, {token_id: 1.0} if name == "logit_bias" else (1, token_id))
 
     check_generation(with_id(49), LIMITS)
     for beyond in (50, 2**32 - 1):
@@ -110,7 +116,7 @@ def test_lists_are_bounded(name: str) -> None:
 
     def with_count(count: int) -> GenerationSpec:
         ids = range(count)
-        return spec(**{name: dict.fromkeys(ids, 0.0) if name == "logit_bias" else tuple(ids)})
+        return spec_with(name, dict.fromkeys(ids, 0.0) if name == "logit_bias" else tuple(ids))
 
     check_generation(with_count(MAX_TOKEN_ID_LIST), limits)
     error = refusal_of(with_count(MAX_TOKEN_ID_LIST + 1), limits)

@@ -41,11 +41,14 @@ def noise(request: EngineRequest) -> Iterator[int]:
         yield state >> 33
 
 
+TINY_LIMITS = Limits(context_length=2048, vocab_size=49152, max_logprobs=20, supports_priority=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a scripted model looks like; the defaults are those of the tiny random model in the tests."""
 
-    limits: Limits = Limits(context_length=2048, vocab_size=49152, max_logprobs=20, supports_priority=False)
+    limits: Limits = TINY_LIMITS
     end_token_ids: tuple[int, ...] = (2, 5)
     max_num_seqs: int = 64
     kv_cache_tokens: int = 2048 * 64

@@ -105,17 +105,18 @@ async def running_engine(
     def register(server: grpc.aio.Server) -> None:
         engine_pb2_grpc.add_EngineServiceServicer_to_server(servicer(Models([model], changes)), server)
 
-    async with grpc_server("127.0.0.1", port, [ENGINE_SERVICE], register) as (bound_port, _):
-        running = asyncio.create_task(model.run())
-        try:
+    running = asyncio.create_task(model.run())
+    try:
+        # The server goes first, as when the process dies: its clients lose their calls, not their generations.
+        async with grpc_server("127.0.0.1", port, [ENGINE_SERVICE], register) as (bound_port, _):
             if not load_seconds:
                 await until(lambda: model.ready)
                 # Those of the warm-up.
                 lines.requests.clear()
             yield EngineTier(bound_port, loader, model, admission, lines)
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 @dataclass
@@ -182,6 +183,7 @@ async def running_text(engine: EngineTier, *, max_generations: int = 4096) -> As
             try:
                 await until(lambda: link.connected and models.ready, 20)
                 async with open_channel(f"127.0.0.1:{port}") as client:
+                    await client.channel_ready()
                     stub = text_pb2_grpc.TextServiceStub(client)
                     yield TextTier(engine, port, client, stub, admission, models, link, registry)
             finally:

@@ -1,87 +1,19 @@
-"""The link to the engine: against the real engine tier, and against a peer that sends what a test says."""
+"""The link to the engine: against the real engine tier over a scripted engine."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import grpc.aio
 import pytest
 import structlog
 
-from services.chassis.channel import MESSAGE_LIMIT_BYTES, open_channel
-from services.chassis.errors import InternalError, InvalidRequest, Overloaded, ServiceError, TooLarge, Unavailable
-from services.chassis.grpc_server import grpc_server
-from services.chassis.status import status_of
+from services.chassis.channel import MESSAGE_LIMIT_BYTES
+from services.chassis.errors import InternalError, InvalidRequest, Overloaded, TooLarge, Unavailable
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.events import Finish, FinishReason, Usage
-from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
-from tests.tokenizer.engine_fixtures import END, ENGINE_SERVICE, EngineTier, endless, running_engine, sampling, until
-
-
-@dataclass
-class Sink:
-    """An engine sink that keeps all it gets. A `fault` is raised at the first delta."""
-
-    starts: list[tuple[int, int]] = field(default_factory=list)
-    deltas: list[tuple[list[int], bool]] = field(default_factory=list)
-    finish: Finish | None = None
-    error: ServiceError | None = None
-    fault: Exception | None = None
-
-    def started(self, prompt_tokens: int, cached_tokens: int) -> None:
-        """Keep it."""
-        self.starts.append((prompt_tokens, cached_tokens))
-
-    def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
-        """Keep it, or fail."""
-        if self.fault is not None:
-            raise self.fault
-        self.deltas.append((token_ids, ends_with_stop))
-
-    def finished(self, finish: Finish) -> None:
-        """Keep it."""
-        assert self.error is None and self.finish is None
-        self.finish = finish
-
-    def failed(self, error: ServiceError) -> None:
-        """Keep it."""
-        assert self.error is None and self.finish is None
-        self.error = error
-
-    @property
-    def token_ids(self) -> list[int]:
-        """All ids."""
-        return [token_id for token_ids, _ in self.deltas for token_id in token_ids]
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing follows."""
-        return self.finish is not None or self.error is not None
-
-
-def asking(ids: list[int], **fields: Any) -> engine_pb2.GenerateRequest:
-    """A request whose prompt the engine says back."""
-    return engine_pb2.GenerateRequest(prompt_token_ids=ids, **fields)
-
-
-@asynccontextmanager
-async def running_link(port: int) -> AsyncGenerator[EngineLink, None]:
-    """A link to the engine at this port that stands."""
-    address = f"127.0.0.1:{port}"
-    async with open_channel(address) as channel:
-        link = EngineLink(address, channel)
-        running = asyncio.create_task(link.run())
-        try:
-            await until(lambda: link.connected)
-            yield link
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+from tests.tokenizer.engine_fixtures import END, EngineTier, endless, running_engine, sampling, until
+from tests.tokenizer.engine_sink import Sink, asking, running_link
 
 
 @pytest.fixture
@@ -212,17 +144,21 @@ async def test_a_dead_engine_fails_its_streams_and_serves_again(link: EngineLink
 
 
 async def test_a_lost_engine_fails_its_streams_and_is_found_again(smollm2: Path) -> None:
-    """When the engine's process goes, all streams fail as unavailable, starts are refused meanwhile, and the link is
-    opened again when it is back."""
+    """When the engine's process goes, all live streams fail as unavailable and ended ones hear nothing; starts are
+    refused meanwhile, and the link is opened again when the engine is back."""
     async with running_engine(smollm2) as first:
         port = first.port
         lost = running_link(port)
         link = await lost.__aenter__()
+        done = Sink()
+        link.start(asking([10]), done)
+        await until(lambda: done.ended)
         sinks = [Sink() for _ in range(3)]
         cancels = [link.start(asking([10, 11], sampling_params=endless()), sink) for sink in sinks]
         await until(lambda: all(sink.deltas for sink in sinks))
     await until(lambda: all(sink.ended for sink in sinks), 1)
     assert all(isinstance(sink.error, Unavailable) for sink in sinks)
+    assert done.error is None
     assert not link.connected
     with pytest.raises(Unavailable, match=f"no connection to 127.0.0.1:{port}"):
         link.start(asking([10]), Sink())
@@ -235,128 +171,3 @@ async def test_a_lost_engine_fails_its_streams_and_is_found_again(smollm2: Path)
         await until(lambda: again.ended)
         assert again.token_ids == [10, END]
         await lost.__aexit__(None, None, None)
-
-
-class Peer(engine_pb2_grpc.EngineServiceServicer):
-    """An engine that answers the first command with the frames of a test."""
-
-    def __init__(self, *frames: engine_pb2.GenerateManyResponse) -> None:
-        self.frames = frames
-        self.commands: list[engine_pb2.GenerateManyRequest] = []
-
-    async def GenerateMany(
-        self, request_iterator: AsyncIterator[engine_pb2.GenerateManyRequest], context: Any
-    ) -> AsyncGenerator[engine_pb2.GenerateManyResponse, None]:
-        """Send the frames, and go on taking commands."""
-        await context.send_initial_metadata(())
-        async for command in request_iterator:
-            self.commands.append(command)
-            if command.HasField("start") and command.start.stream_id == 2:
-                for frame in self.frames:
-                    yield frame
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncGenerator[EngineLink, None]:
-        """A link to this peer."""
-
-        def register(server: grpc.aio.Server) -> None:
-            engine_pb2_grpc.add_EngineServiceServicer_to_server(self, server)
-
-        async with grpc_server("127.0.0.1", 0, [ENGINE_SERVICE], register) as (port, _), running_link(port) as link:
-            yield link
-
-
-def event(stream_id: int, **kind: Any) -> engine_pb2.StreamEvent:
-    """An event of a stream."""
-    return engine_pb2.StreamEvent(stream_id=stream_id, **kind)
-
-
-async def streams_of(peer: Peer, until_holds: Callable[[Sink, Sink], bool]) -> tuple[Sink, Sink]:
-    """Two streams at a peer, after what a test waits for."""
-    first, second = Sink(), Sink()
-    async with peer.serving() as link:
-        link.start(asking([1], request_id="one"), first)
-        link.start(asking([2], request_id="two"), second)
-        await until(lambda: until_holds(first, second))
-    return first, second
-
-
-async def test_a_frames_parts_are_taken_in_the_protos_order() -> None:
-    """Starts first, then the entries, several of one stream in order, then ends, wherever they stand in the frame;
-    only the last entry of a stopped stream holds the token that stopped it; unknown streams are passed over."""
-    stopped = engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_STOP, stop_token_id=7)
-    cut = engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_LENGTH)
-    frame = engine_pb2.GenerateManyResponse(
-        stream_ids=[1, 2, 9, 1, 2],
-        token_counts=[2, 1, 2, 1, 0],
-        token_ids=[5, 6, 50, 98, 99, 7],
-        events=[
-            event(1, finished=stopped),
-            event(9, started=engine_pb2.Started()),
-            event(1, started=engine_pb2.Started(prompt_tokens=3, cached_tokens=1)),
-            event(2, finished=cut),
-            event(9, finished=stopped),
-            event(9, failed=status_of(InternalError())),
-        ],
-    )
-    first, second = await streams_of(Peer(frame), lambda one, two: one.ended and two.ended)
-    assert first.starts == [(3, 1)]
-    assert first.deltas == [([5, 6], False), ([7], True)]
-    assert first.finish is not None and first.finish.matched_stop == 7
-    assert second.deltas == [([50], False), ([], False)]
-    assert second.finish is not None and second.finish.reason is FinishReason.LENGTH
-
-
-async def test_an_end_of_an_unknown_kind_fails_its_stream_alone() -> None:
-    """An engine that ends a stream for a reason that this tier does not know leaves the link and other streams up."""
-    odd = engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_CONTENT_FILTER)
-    cut = engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_LENGTH)
-    frames = [engine_pb2.GenerateManyResponse(events=[event(1, finished=odd), event(2, finished=cut)])]
-    with structlog.testing.capture_logs() as lines:
-        first, second = await streams_of(Peer(*frames), lambda one, two: one.ended and two.ended)
-    assert isinstance(first.error, InternalError)
-    assert second.finish is not None
-    assert [line["request_id"] for line in lines if line["log_level"] == "error"] == ["one"]
-
-
-async def test_nothing_follows_a_failure() -> None:
-    """What a peer sends for a stream that has failed is dropped."""
-    failed = engine_pb2.GenerateManyResponse(events=[event(1, failed=status_of(Unavailable("gone")))])
-    late = engine_pb2.GenerateManyResponse(
-        stream_ids=[1, 2],
-        token_counts=[1, 1],
-        token_ids=[5, 6],
-        events=[event(1, finished=engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_LENGTH))],
-    )
-    first, second = await streams_of(Peer(failed, late), lambda _, two: bool(two.deltas))
-    assert (first.deltas, first.finish) == ([], None)
-    assert isinstance(first.error, Unavailable) and first.error.message == "gone"
-    # The peer ended while the second was under way.
-    assert second.token_ids == [6]
-
-
-async def test_what_is_cancelled_in_the_middle_of_a_frame_gets_no_more_of_it() -> None:
-    """A stream that is cancelled by its own delta gets neither the next entry nor the end of the same frame."""
-    cut = engine_pb2.Finished(reason=sampling_pb2.FINISH_REASON_LENGTH)
-    frame = engine_pb2.GenerateManyResponse(
-        stream_ids=[1, 1],
-        token_counts=[1, 1],
-        token_ids=[5, 6],
-        events=[event(1, finished=cut), event(2, finished=cut)],
-    )
-    peer = Peer(frame)
-    cancels: list[Callable[[], None]] = []
-
-    class Leaving(Sink):
-        def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
-            """Keep it and leave."""
-            super().delta(token_ids, ends_with_stop)
-            cancels[0]()
-
-    leaving, other = Leaving(), Sink()
-    async with peer.serving() as link:
-        cancels.append(link.start(asking([1]), leaving))
-        link.start(asking([2]), other)
-        await until(lambda: other.ended and len(peer.commands) == 3)
-    assert (leaving.deltas, leaving.ended) == ([([5], False)], False)
-    assert peer.commands[2].cancel.stream_id == 1

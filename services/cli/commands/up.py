@@ -97,7 +97,9 @@ def ready_line(settings: UpSettings) -> str:
 
     url = frontend_url(settings)
     messages = [{"role": "user", "content": "What is the capital of France?"}]
-    request = json.dumps({"model": settings.engine.model_name, "messages": messages}, ensure_ascii=False)
+    # Small models ramble at other temperatures, until their context is full.
+    options = {"temperature": 0, "max_tokens": 200}
+    request = json.dumps({"model": settings.engine.model_name, "messages": messages, **options}, ensure_ascii=False)
     header = shlex.quote("Content-Type: application/json")
     return f"ready at {url} · try: curl {url}/v1/chat/completions -H {header} -d {shlex.quote(request)}"
 

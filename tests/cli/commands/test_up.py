@@ -71,8 +71,8 @@ def test_missing_model_is_named(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_told_with_figures(tmp_path: Path) -> None:
     """A model that no machine of today holds is refused."""
-    line = refusal(model_directory(tmp_path, 2**46), *free_ports())
-    assert "the model needs about 65538.0 GiB of memory" in line
+    line = refusal(model_directory(tmp_path, 2**43), *free_ports())
+    assert "the model needs about 8194.0 GiB of memory" in line
 
 
 def test_wrong_setting_is_told_before_anything_starts(tmp_path: Path) -> None:
