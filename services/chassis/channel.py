@@ -17,7 +17,8 @@ _OPTIONS = [
     ("grpc.http2.max_pings_without_data", 0),
     # The default backs off to two minutes, long after the peer is up again.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # Also the shortest time that an attempt to connect gets.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Two channels to one address are two connections.
     ("grpc.use_local_subchannel_pool", 1),

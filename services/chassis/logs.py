@@ -29,7 +29,8 @@ def configure_logs(service: str, level: str = "INFO") -> None:
     ]
     rendering: list[structlog.types.Processor]
     if sys.stderr.isatty():
-        rendering = [structlog.dev.ConsoleRenderer()]
+        # The default traceback shows local variables, and those hold prompts.
+        rendering = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     else:
         rendering = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     structlog.configure(

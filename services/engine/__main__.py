@@ -22,7 +22,7 @@ from services.engine.models import Model, Models
 from services.engine.port import EngineDead, EngineLoader
 from services.engine.servicer import EngineServicer
 from services.engine.settings import EngineSettings
-from services.engine.vllm_process import prepare_environment
+from services.engine.vllm_adapter.process import prepare_environment
 from streamomni.engine.v1 import engine_pb2_grpc
 
 log = structlog.get_logger(__name__)
@@ -57,6 +57,7 @@ async def serve(settings: EngineSettings, loader: EngineLoader, stopping: asynci
                 await asyncio.wait([running, ended], return_when=asyncio.FIRST_COMPLETED)
                 reporting.cancel()
                 await health.set_serving(False)
+                models.begin_drain()
                 if not running.done():
                     if not await admission.drain(settings.drain_seconds):
                         log.warning("generations cancelled: drain time is over", live=admission.active)
@@ -84,7 +85,7 @@ def main() -> int:
     configure_logs("engine", settings.log_level)
     prepare_environment()
     # Takes seconds, so wrong settings are told before; and vLLM reads its environment when imported.
-    from services.engine.vllm_engine import VllmLoader
+    from services.engine.vllm_adapter.loader import VllmLoader
 
     loader = VllmLoader(settings.model, settings.args)
     exit_code = 0

@@ -13,7 +13,7 @@ import structlog
 
 from services.chassis.changes import Changes
 from services.chassis.drain import Drain
-from services.chassis.errors import Loading, NotFound, Unavailable
+from services.chassis.errors import Draining, Loading, NotFound, Unavailable
 from services.engine.generation import Generation, Generations, Sink
 from services.engine.metrics import ModelMetrics
 from services.engine.port import Engine, EngineDead, EngineLoader, Limits, Load
@@ -125,10 +125,17 @@ class Model:
             Unavailable: its engine failed.
         """
         if self._generations is None or not self.ready:
+            if self._state is ModelState.DRAINING:
+                raise Draining(f"model {self.name} takes nothing new; try another engine")
             if self._state is ModelState.FAILED:
                 raise Unavailable(f"the engine of model {self.name} failed and is being restarted; try again later")
             raise Loading(f"model {self.name} is being loaded; try again later")
         return self._generations.start(spec, sink)
+
+    def begin_drain(self) -> None:
+        """Tell watchers that nothing new is taken."""
+        if self.ready:
+            self._become(ModelState.DRAINING)
 
     async def run(self) -> None:
         """Load the model and serve it until cancelled; when its engine dies, load it again.
@@ -200,6 +207,11 @@ class Models:
     def ready(self) -> bool:
         """Whether all models serve requests."""
         return all(model.ready for model in self._by_name.values())
+
+    def begin_drain(self) -> None:
+        """Tell watchers that nothing new is taken."""
+        for model in self._by_name.values():
+            model.begin_drain()
 
     def find(self, name: str) -> Model:
         """The model of this name; with an empty name, the only one.

@@ -1,6 +1,6 @@
 """The port between the tier and the library that runs the model.
 
-One module implements it for vLLM (`vllm_engine.py`). A contract suite holds it
+One module implements it for vLLM (`vllm_adapter`). A contract suite holds it
 to what is written here.
 """
 

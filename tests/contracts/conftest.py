@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.cli.models import ensure_default_model, models_directory
-from services.engine.vllm_process import prepare_environment
+from services.engine.vllm_adapter.process import prepare_environment
 from tests.contracts.contract_requests import END_TOKEN, SECOND_END_TOKEN
 from tests.tiny_model import TINY_MODEL_NAME, make_tiny_model
 

@@ -17,7 +17,7 @@ from tests.contracts.vllm_processes import vllm_processes
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def live(model_directory: Path) -> AsyncGenerator[LiveEngine, None]:
     """One engine for all tests of the contract, with the tier's own arguments but for its size."""
-    from services.engine.vllm_engine import VllmLoader
+    from services.engine.vllm_adapter.loader import VllmLoader
 
     arguments = {"max_model_len": 2048, "max_num_seqs": PLACES}
     async with live_engine(VllmLoader(str(model_directory), arguments)) as engine:

@@ -17,7 +17,9 @@ def test_client_by_reflection(service: Service) -> None:
     with grpc.insecure_channel(service.tokenizer) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         assert "streamomni.text.v1.TextService" in database.get_services()
-        method = DescriptorPool(database).FindServiceByName("streamomni.text.v1.TextService").FindMethodByName("Tokenize")
+        method = (
+            DescriptorPool(database).FindServiceByName("streamomni.text.v1.TextService").FindMethodByName("Tokenize")
+        )
         request = GetMessageClass(method.input_type)(text="Hello world")
         call: Any = channel.unary_unary(
             "/streamomni.text.v1.TextService/Tokenize",

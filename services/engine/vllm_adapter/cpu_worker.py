@@ -51,6 +51,6 @@ class SeededCPUWorker(CPUWorker):
 
     def init_device(self) -> None:
         """Make the device and the model runner."""
-        super().init_device()
+        super().init_device()  # type: ignore[no-untyped-call]  # vLLM gives it no types
         # The worker makes its runner itself, by a name that cannot be given. The subclass adds no state.
         self.model_runner.__class__ = SeededModelRunner

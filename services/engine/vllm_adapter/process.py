@@ -54,3 +54,8 @@ def isolate() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=end_with_parent, name="parent-watch", daemon=True).start()
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what vLLM says of an error, its class where it says nothing."""
+    return str(error).strip().split("\n", 1)[0] or type(error).__name__

@@ -1,0 +1,115 @@
+"""A model that vLLM runs, behind the engine port.
+
+It speaks to `EngineCoreClient`, an internal interface of vLLM that gives one
+batch of outputs a step for all requests. Requests are built by vLLM's
+`InputProcessor`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from vllm.exceptions import VLLMClientError
+from vllm.inputs.engine import tokens_input
+from vllm.v1.engine import EngineCoreRequest
+from vllm.v1.engine.core_client import AsyncMPClient
+from vllm.v1.engine.exceptions import EngineDeadError
+from vllm.v1.engine.input_processor import InputProcessor
+
+from services.chassis.errors import InvalidRequest
+from services.engine.port import (
+    EngineDead,
+    EngineRequest,
+    Limits,
+    Step,
+)
+from services.engine.vllm_adapter.outputs import step_of
+from services.engine.vllm_adapter.process import first_line
+from services.engine.vllm_adapter.sampling import sampling_params
+
+log = structlog.get_logger(__name__)
+
+
+class VllmEngine:
+    """One loaded model; see `services.engine.port.Engine`."""
+
+    def __init__(self, client: AsyncMPClient, processor: InputProcessor, tasks: tuple[Any, ...]) -> None:
+        self._client = client
+        self._processor = processor
+        self._tasks = tasks
+        model = processor.model_config
+        self._defaults = model.get_diff_sampling_param()
+        self._limits = Limits(
+            context_length=model.max_model_len,
+            vocab_size=model.get_vocab_size(),
+            max_logprobs=model.max_logprobs if model.max_logprobs >= 0 else model.get_vocab_size(),
+            supports_priority=processor.scheduler_config.policy == "priority",
+        )
+        # One queue for both keeps an abort behind its request: vLLM loses an
+        # abort that overtakes the add.
+        self._operations: asyncio.Queue[EngineCoreRequest | list[str]] = asyncio.Queue()
+        # vLLM adds a model's further end tokens to each request's stop tokens
+        # and reports them as such; only the request's own are told.
+        self._stop_token_ids: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """What requests may ask."""
+        return self._limits
+
+    def add(self, request: EngineRequest) -> None:
+        """Queue a request.
+
+        Raises:
+            InvalidRequest: vLLM refuses it.
+        """
+        prompt = tokens_input(list(request.prompt_token_ids), cache_salt=request.cache_salt)
+        try:
+            core_request = self._processor.process_inputs(
+                request.request_id,
+                prompt,
+                sampling_params(request.sampling, self._defaults),
+                self._tasks,
+                priority=request.priority,
+                trace_headers={"traceparent": request.traceparent} if request.traceparent else None,
+            )
+        except (VLLMClientError, ValueError) as error:
+            raise InvalidRequest(f"the engine refuses the request: {first_line(error)}") from error
+        if request.sampling.stop_token_ids:
+            self._stop_token_ids[request.request_id] = request.sampling.stop_token_ids
+        self._operations.put_nowait(core_request)
+
+    def abort(self, request_ids: Sequence[str]) -> None:
+        """End requests, after their `add`."""
+        for request_id in request_ids:
+            self._stop_token_ids.pop(request_id, None)
+        self._operations.put_nowait(list(request_ids))
+
+    async def run(self, on_step: Callable[[Step], None]) -> None:
+        """Call `on_step` after each step until cancelled.
+
+        Raises:
+            EngineDead: vLLM's core or a worker of it died.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._send())
+                while True:
+                    step = step_of(await self._client.get_output_async(), self._stop_token_ids)
+                    for output in step.outputs:
+                        if output.finish is not None or output.failed:
+                            self._stop_token_ids.pop(output.request_id, None)
+                    on_step(step)
+        except* EngineDeadError:
+            raise EngineDead("vLLM's engine core died") from None
+
+    async def _send(self) -> None:
+        while True:
+            operation = await self._operations.get()
+            if isinstance(operation, list):
+                await self._client.abort_requests_async(operation)
+            else:
+                await self._client.add_request_async(operation)

@@ -1,0 +1,74 @@
+"""vLLM's outputs of a step as the port's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
+from vllm.v1.engine import FinishReason as VllmFinishReason
+from vllm.v1.outputs import LogprobsLists, LogprobsTensors
+
+from services.engine.port import Finish, FinishReason, Load, Logprobs, Output, Prefilled, Step
+
+_FINISH_REASONS = {
+    VllmFinishReason.STOP: FinishReason.STOP,
+    VllmFinishReason.REPETITION: FinishReason.STOP,
+    VllmFinishReason.LENGTH: FinishReason.LENGTH,
+}
+
+
+def step_of(outputs: EngineCoreOutputs, stop_token_ids: Mapping[str, Sequence[int]]) -> Step:
+    """What one step gave all requests.
+
+    Args:
+        stop_token_ids: of each request that has its own. vLLM adds a model's further
+            end tokens to them and reports those as such too; only the own are told.
+    """
+    stats = outputs.scheduler_stats
+    load = None
+    if stats is not None:
+        waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
+        load = Load(stats.num_running_reqs, waiting, stats.kv_cache_usage)
+    return Step([_output(output, stop_token_ids) for output in outputs.outputs], load)
+
+
+def _output(output: EngineCoreOutput, stop_token_ids: Mapping[str, Sequence[int]]) -> Output:
+    prefilled = finish = logprobs = None
+    failed = False
+    if output.prefill_stats is not None:
+        prefilled = Prefilled(
+            output.prefill_stats.num_cached_tokens, _prompt_logprobs(output.new_prompt_logprobs_tensors)
+        )
+    if output.new_logprobs is not None:
+        logprobs = _logprobs(output.new_logprobs)
+    if output.finish_reason is not None:
+        reason = _FINISH_REASONS.get(output.finish_reason)
+        own = stop_token_ids.get(output.request_id, ())
+        if reason is None:
+            failed = True
+        else:
+            stop = output.stop_reason
+            finish = Finish(reason, stop if isinstance(stop, int) and stop in own else None)
+    return Output(output.request_id, output.new_token_ids, prefilled, logprobs, finish, failed)
+
+
+def _logprobs(columns: LogprobsLists) -> Logprobs:
+    # Column 0 is the chosen token, the others the most likely ones in order.
+    return _columns(columns.logprob_token_ids, columns.logprobs, columns.sampled_token_ranks)
+
+
+def _prompt_logprobs(tensors: LogprobsTensors | None) -> Logprobs | None:
+    if tensors is None:
+        return None
+    return _columns(tensors.logprob_token_ids.numpy(), tensors.logprobs.numpy(), tensors.selected_token_ranks.numpy())
+
+
+def _columns(token_ids: np.ndarray, logprobs: np.ndarray, ranks: np.ndarray) -> Logprobs:
+    return Logprobs(
+        logprobs=logprobs[:, 0].tolist(),
+        ranks=ranks.tolist(),
+        top_count=token_ids.shape[1] - 1,
+        top_token_ids=token_ids[:, 1:].ravel().tolist(),
+        top_logprobs=logprobs[:, 1:].ravel().tolist(),
+    )
