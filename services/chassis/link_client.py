@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import grpc.aio
 import structlog
 
+from services.chassis.changes import Changes
 from services.chassis.errors import ServiceError, Unavailable
 from services.chassis.status import error_of_call
 
@@ -29,6 +30,7 @@ class LinkClient(Generic[Command, Frame]):
         open_call: begins the call.
         on_frame: takes each frame in one synchronous pass.
         on_lost: is told that every stream of the link is over, and why.
+        changes: is told when the link comes up and when it is lost.
     """
 
     def __init__(
@@ -37,11 +39,13 @@ class LinkClient(Generic[Command, Frame]):
         open_call: Callable[[], grpc.aio.StreamStreamCall[Command, Frame]],
         on_frame: Callable[[Frame], None],
         on_lost: Callable[[ServiceError], None],
+        changes: Changes | None = None,
     ) -> None:
         self.peer = peer
         self._open_call = open_call
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._changes = changes or Changes()
         self._commands: deque[Command] = deque()
         self._waiting = asyncio.Event()
         self._connected = False
@@ -71,6 +75,7 @@ class LinkClient(Generic[Command, Frame]):
                 # A call that failed at once has initial metadata too.
                 if not call.done():
                     self._connected = True
+                    self._changes.mark()
                     log.info("link up", peer=self.peer)
                 await self._exchange(call)
                 error: ServiceError = Unavailable(f"{self.peer} closed the link")
@@ -82,6 +87,7 @@ class LinkClient(Generic[Command, Frame]):
                 was_connected, self._connected = self._connected, False
                 self._commands.clear()
             if was_connected:
+                self._changes.mark()
                 log.warning("link lost", peer=self.peer, error=error.message)
                 self._on_lost(Unavailable(f"the connection to {self.peer} was lost: {error.message}"))
             await asyncio.sleep(_RECONNECT_SECONDS)

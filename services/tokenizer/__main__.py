@@ -10,6 +10,7 @@ import grpc.aio
 import structlog
 from prometheus_client import CollectorRegistry
 
+from services.chassis.changes import Changes
 from services.chassis.channel import open_channel
 from services.chassis.drain import Drain
 from services.chassis.grpc_server import Health, grpc_server
@@ -41,8 +42,9 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     metrics = TokenizerMetrics(registry, admission)
 
     async with open_channel(settings.engine) as link_channel, open_channel(settings.engine) as channel:
-        link = EngineLink(settings.engine, link_channel)
-        models = ModelsClient(settings.engine, channel)
+        changes = Changes()
+        link = EngineLink(settings.engine, link_channel, changes)
+        models = ModelsClient(settings.engine, channel, changes)
         generator = TextGenerator(models.find, link.start, admission, metrics)
 
         def register(server: grpc.aio.Server) -> None:
@@ -55,7 +57,7 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
                     tasks = [
                         group.create_task(link.run()),
                         group.create_task(models.run()),
-                        group.create_task(_report_health(models, health)),
+                        group.create_task(_report_health(changes, models, link, health)),
                     ]
                     await stopping.wait()
                     tasks[-1].cancel()
@@ -67,10 +69,10 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     log.info("tokenizer ended")
 
 
-async def _report_health(models: ModelsClient, health: Health) -> None:
-    async with aclosing(models.watch()) as changes:
-        async for _ in changes:
-            await health.set_serving(models.ready)
+async def _report_health(changes: Changes, models: ModelsClient, link: EngineLink, health: Health) -> None:
+    async with aclosing(changes.each()) as each:
+        async for _ in each:
+            await health.set_serving(models.ready and link.connected)
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import grpc.aio
 import structlog
 
+from services.chassis.changes import Changes
 from services.chassis.channel import MESSAGE_LIMIT_BYTES
 from services.chassis.errors import InternalError, ServiceError, TooLarge
 from services.chassis.link_client import LinkClient
@@ -31,12 +32,13 @@ class EngineLink:
     Args:
         address: of the engine, for logs and error texts.
         channel: an open channel to it.
+        changes: is told when the link comes up and when it is lost.
     """
 
-    def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
+    def __init__(self, address: str, channel: grpc.aio.Channel, changes: Changes) -> None:
         stub = engine_pb2_grpc.EngineServiceStub(channel)
         self._link: LinkClient[engine_pb2.GenerateManyRequest, engine_pb2.GenerateManyResponse] = LinkClient(
-            address, stub.GenerateMany, self._on_frame, self._fail_all
+            address, stub.GenerateMany, self._on_frame, self._fail_all, changes
         )
         self._streams: dict[int, _Stream] = {}
         self._stream_ids = itertools.count(1)

@@ -28,12 +28,13 @@ class ModelsClient:
     Args:
         address: of the engine, for logs and error texts.
         channel: an open channel to it.
+        changes: is told of each change.
     """
 
-    def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
+    def __init__(self, address: str, channel: grpc.aio.Channel, changes: Changes) -> None:
         self._address = address
         self._stub = engine_pb2_grpc.EngineServiceStub(channel)
-        self._changes = Changes()
+        self._changes = changes
         self._messages: Mapping[str, models_pb2.Model] = {}
         self._tokenizers: dict[str, TextTokenizer] = {}
         # Why a tokenizer cannot be used, by digest; tried again on the next connection.

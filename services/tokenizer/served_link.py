@@ -101,6 +101,8 @@ class ServedLink:
 
     def _start(self, stream_id: int, request: text_pb2.GenerateRequest) -> None:
         if stream_id in self._live:
+            # The failure ends the stream of this number for its reader, so it ends here too.
+            self._live.pop(stream_id).cancel()
             raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
         spec = wire.text_spec(request)
         sink = _LinkSink(stream_id, spec.n, self._outbox, self._live)

@@ -172,7 +172,7 @@ async def running_text(engine: EngineTier, *, max_generations: int = 4096) -> As
     registry, address = CollectorRegistry(), f"127.0.0.1:{engine.port}"
     admission = Drain(max_generations, "generations")
     async with open_channel(address) as link_channel, open_channel(address) as channel:
-        link, models = EngineLink(address, link_channel), ModelsClient(address, channel)
+        link, models = EngineLink(address, link_channel, Changes()), ModelsClient(address, channel, Changes())
         generator = TextGenerator(models.find, link.start, admission, TokenizerMetrics(registry, admission))
 
         def register(server: grpc.aio.Server) -> None:

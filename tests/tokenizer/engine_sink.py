@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from services.chassis.changes import Changes
 from services.chassis.channel import open_channel
 from services.chassis.errors import ServiceError
 from services.tokenizer.engine_link import EngineLink
@@ -67,7 +68,7 @@ async def running_link(port: int) -> AsyncGenerator[EngineLink, None]:
     """A link to the engine at this port that stands."""
     address = f"127.0.0.1:{port}"
     async with open_channel(address) as channel:
-        link = EngineLink(address, channel)
+        link = EngineLink(address, channel, Changes())
         running = asyncio.create_task(link.run())
         try:
             await until(lambda: link.connected)

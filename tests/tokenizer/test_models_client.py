@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from services.chassis.changes import Changes
 from services.chassis.channel import open_channel
 from services.chassis.errors import Loading, NotFound, Unavailable
 from services.engine.models import Models
@@ -52,7 +53,7 @@ async def following(port: int) -> AsyncGenerator[ModelsClient, None]:
     """A client that follows the engine at this port."""
     address = f"127.0.0.1:{port}"
     async with open_channel(address) as channel:
-        client = ModelsClient(address, channel)
+        client = ModelsClient(address, channel, Changes())
         running = asyncio.create_task(client.run())
         try:
             yield client

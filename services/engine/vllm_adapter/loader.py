@@ -31,7 +31,7 @@ _CPU_ARGUMENTS: Mapping[str, Any] = {
     "dtype": "float32",
     "enforce_eager": True,
     "enable_chunked_prefill": True,
-    "max_num_batched_tokens": 512,
+    "max_num_batched_tokens": 256,
     "kv_cache_memory_bytes": 2 * 1024**3,
     "worker_cls": "services.engine.vllm_adapter.cpu_worker.SeededCPUWorker",
 }
