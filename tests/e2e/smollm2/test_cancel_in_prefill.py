@@ -12,7 +12,7 @@ from tests.e2e.service import Service, wait_until
 
 @pytest.mark.parametrize("way", WAYS)
 def test_leaving_a_long_prefill(service: Service, way: str) -> None:
-    """Within a second of the caller's leaving the prompt is given up, and a short request right after is not held up."""
+    """Within a second of the caller's leaving the prompt is given up, and the next request is not held up."""
     wait_until(service.is_idle, 30, "vLLM is not idle before the test")
     prompt = [1 + (len(way) * 7919 + position) % 40000 for position in range(6000)]
     caller = WAYS[way](service, prompt, 100)

@@ -42,7 +42,12 @@ def stop(page: Page) -> None:
 def test_chat_streams_into_the_page(page: Page, service: Service, tmp_path: Path) -> None:
     """An answer grows on the page, the next question is sent with the first exchange, and nothing goes elsewhere."""
     requests: list[Request] = []
-    page.on("request", requests.append)
+
+    def note(request: Request) -> None:
+        # Playwright wants a function that it can mark.
+        requests.append(request)
+
+    page.on("request", note)
     ask(page, "What is the capital of France?")
     answers = page.locator(".assistant")
     expect(answers).to_contain_text(SOME_WORDS, timeout=30_000)

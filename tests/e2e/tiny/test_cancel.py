@@ -11,8 +11,8 @@ import pytest
 
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
-from tests.e2e.service import Service, wait_until
 from tests.e2e.callers import WAYS, engine_rpc, sampling
+from tests.e2e.service import Service, wait_until
 from tests.e2e.tiny.conftest import MAX_NUM_SEQS
 
 LONG = 8000
