@@ -91,6 +91,7 @@ def running_service(model: Path, log_file: Path, *options: str) -> Iterator[Serv
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+    assert process.returncode == 0, f"ended with {process.returncode}"
     wait_until(lambda: not any(_is_alive(pid) for pid in left), 5, "processes are left behind")
 
 
