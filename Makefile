@@ -16,7 +16,7 @@ INSTALLING := $(VENV)/.installing
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: run setup install model test lint types protos protos-check unit format lock clean
+.PHONY: run setup install model test lint types protos protos-check unit compatibility format lock clean
 
 run: setup
 	@exec $(BIN)/python -m services.cli.foreground $(BIN)/stream-omni up $(ARGS)
@@ -61,6 +61,9 @@ protos-check: install
 
 unit: setup
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+compatibility: setup
+	$(BIN)/python -m pytest tests/e2e/tiny/test_differential.py --write-compatibility
 
 format: install
 	$(BIN)/ruff check --fix .

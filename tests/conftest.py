@@ -18,6 +18,11 @@ REPOSITORY = Path(__file__).parent.parent
 PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "services", "protos")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `make compatibility` asks for."""
+    parser.addoption("--write-compatibility", action="store_true", help="write docs/compatibility.md anew")
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The default model's directory."""

@@ -18,6 +18,7 @@ from services.chassis.drain import Drain
 from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, ServiceError
 from services.engine.metrics import ModelMetrics
 from services.engine.port import Engine, EngineRequest, Finish, Load, Logprobs, Output, Prefilled, Step
+from services.engine.structured_output import StructuredOutput
 from services.engine.validation import GenerationSpec, check_generation
 
 log = structlog.get_logger(__name__)
@@ -70,6 +71,7 @@ class Generation:
     choices: list[Choice] = field(default_factory=list)
     cached_tokens: int | None = None
     deadline: asyncio.TimerHandle | None = None
+    compiling: asyncio.Task[None] | None = None
     over: bool = False
 
     def cancel(self) -> None:
@@ -85,15 +87,22 @@ class Generations:
         admission: places for choices, shared by all models of the process.
         metrics: the model's metrics.
         on_load: is told of the engine's load when it changes.
+        group: compiles structured outputs; it ends with the model.
     """
 
     def __init__(
-        self, engine: Engine, admission: Drain, metrics: ModelMetrics, on_load: Callable[[Load], None]
+        self,
+        engine: Engine,
+        admission: Drain,
+        metrics: ModelMetrics,
+        on_load: Callable[[Load], None],
+        group: asyncio.TaskGroup,
     ) -> None:
         self._engine = engine
         self._admission = admission
         self._metrics = metrics
         self._on_load = on_load
+        self._group = group
         self._numbers = itertools.count()
         self._choices: dict[str, tuple[Generation, Choice]] = {}
 
@@ -113,15 +122,19 @@ class Generations:
         generation = Generation(self, spec, sink, time.monotonic())
         # Callers' ids need not be unique; the engine's must be.
         number = next(self._numbers)
+        for index in range(spec.n):
+            choice = Choice(index, f"{number}-{index}")
+            generation.choices.append(choice)
+            self._choices[choice.request_id] = (generation, choice)
         try:
-            for index in range(spec.n):
-                choice = Choice(index, f"{number}-{index}")
-                self._engine.add(_engine_request(spec, choice))
-                generation.choices.append(choice)
-                self._choices[choice.request_id] = (generation, choice)
+            if spec.sampling.structured_output is None:
+                self._add(generation)
+            else:
+                # It takes time; the generation can be cancelled and can fail meanwhile, as afterwards.
+                compiling = self._compile(generation, spec.sampling.structured_output)
+                generation.compiling = self._group.create_task(compiling)
         except BaseException:
             self._end(generation)
-            self._admission.leave(spec.n - len(generation.choices))
             raise
         if spec.deadline_seconds is not None:
             generation.deadline = asyncio.get_running_loop().call_later(spec.deadline_seconds, self._expire, generation)
@@ -157,9 +170,25 @@ class Generations:
             self._metrics.set_load(step.load)
             self._on_load(step.load)
 
+    def _add(self, generation: Generation, constraint: object | None = None) -> None:
+        for choice in generation.choices:
+            self._engine.add(_engine_request(generation.spec, choice, constraint))
+
+    async def _compile(self, generation: Generation, output: StructuredOutput) -> None:
+        try:
+            constraint = await self._engine.compile(output)
+            if not generation.over:
+                self._add(generation, constraint)
+        except ServiceError as error:
+            self._fail(generation, error)
+        except Exception:
+            log.exception("generation failed to start", request_id=generation.spec.request_id)
+            self._fail(generation, InternalError())
+
     def _on_output(self, generation: Generation, choice: Choice, output: Output, now: float) -> None:
         if output.failed:
-            self._fail(generation, InternalError())
+            constrained = generation.spec.sampling.structured_output is not None
+            self._fail(generation, _unmet_constraint() if constrained else InternalError())
             return
         sink = generation.sink
         if output.prefilled is not None and generation.cached_tokens is None:
@@ -202,6 +231,8 @@ class Generations:
         generation.over = True
         if generation.deadline is not None:
             generation.deadline.cancel()
+        if generation.compiling is not None:
+            generation.compiling.cancel()
         live = [choice.request_id for choice in generation.choices if not choice.ended]
         for request_id in live:
             del self._choices[request_id]
@@ -219,7 +250,16 @@ class Generations:
         )
 
 
-def _engine_request(spec: GenerationSpec, choice: Choice) -> EngineRequest:
+def _unmet_constraint() -> InvalidRequest:
+    return InvalidRequest(
+        "the structured output cannot be met any further: it grew too complex, or other parameters leave it no token;"
+        " simplify it, or leave those out",
+        param="structured_output",
+        reason="STRUCTURED_OUTPUT_FAILED",
+    )
+
+
+def _engine_request(spec: GenerationSpec, choice: Choice, constraint: object | None) -> EngineRequest:
     return EngineRequest(
         request_id=choice.request_id,
         prompt_token_ids=spec.prompt_token_ids,
@@ -227,4 +267,5 @@ def _engine_request(spec: GenerationSpec, choice: Choice) -> EngineRequest:
         priority=spec.priority,
         cache_salt=spec.cache_salt,
         traceparent=spec.traceparent,
+        constraint=constraint,
     )

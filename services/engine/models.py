@@ -162,10 +162,11 @@ class Model:
         self._limits = engine.limits
         if not self._tokenizer:
             self._tokenizer = await asyncio.to_thread(read_tokenizer_files, self._loader.tokenizer_directory)
-        generations = Generations(engine, self._admission, self._metrics, self._on_load)
-        self._generations = generations
+        generations: Generations | None = None
         try:
             async with asyncio.TaskGroup() as group:
+                generations = Generations(engine, self._admission, self._metrics, self._on_load, group)
+                self._generations = generations
                 running = group.create_task(engine.run(generations.on_step))
                 seconds = await warm_up(generations)
                 log.info("model ready", model=self.name, warm_up_seconds=round(seconds, 3))
@@ -179,9 +180,10 @@ class Model:
             raise dead.exceptions[0] from None
         finally:
             self._generations = None
-            generations.fail_all(
-                Unavailable(f"the engine of model {self.name} ended; try again", reason="ENGINE_FAILED")
-            )
+            if generations is not None:
+                generations.fail_all(
+                    Unavailable(f"the engine of model {self.name} ended; try again", reason="ENGINE_FAILED")
+                )
             self._metrics.set_load(Load(0, 0, 0.0))
             self._on_load(Load(0, 0, 0.0))
 

@@ -13,6 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from services.engine.structured_output import StructuredOutput
+
 
 class FinishReason(Enum):
     """Why a choice ended."""
@@ -55,6 +57,7 @@ class Sampling:
     allowed_token_ids: tuple[int, ...] = ()
     logprobs: int | None = None
     prompt_logprobs: int | None = None
+    structured_output: StructuredOutput | None = None
 
     def for_choice(self, index: int) -> Sampling:
         """The same for one of several choices, which must not share their random numbers."""
@@ -75,6 +78,8 @@ class EngineRequest:
     priority: int = 0
     cache_salt: str | None = None
     traceparent: str | None = None
+    constraint: object | None = None
+    """What `Engine.compile` made of the sampling's structured output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,17 @@ class Engine(Protocol):
     @property
     def limits(self) -> Limits:
         """What requests may ask."""
+
+    async def compile(self, output: StructuredOutput) -> object:
+        """Make what a request with this structured output carries as its `constraint`.
+
+        It answers within about a second, and what it lets pass can neither hold up nor end the engine.
+
+        Raises:
+            InvalidRequest: it cannot be compiled, or takes too long.
+            Unsupported: the engine's configuration does not allow it.
+            Overloaded: too many are being compiled.
+        """
 
     def add(self, request: EngineRequest) -> None:
         """Queue a request that was checked against `limits`; its output comes through `run`.

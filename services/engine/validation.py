@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from services.chassis.errors import InvalidRequest, Unsupported
 from services.engine.port import Limits, Sampling
+from services.engine.structured_output import check_structured_output
 
 MAX_CHOICES = 128
 MAX_TOKEN_ID_LIST = 1024
@@ -46,6 +47,8 @@ def check_generation(spec: GenerationSpec, limits: Limits) -> None:
     _check_numbers(spec.sampling, limits)
     _check_lengths(spec, limits)
     _check_token_lists(spec.sampling, limits)
+    if spec.sampling.structured_output is not None:
+        check_structured_output(spec.sampling.structured_output)
 
 
 def _check_prompt(prompt_token_ids: list[int], limits: Limits) -> None:

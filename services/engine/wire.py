@@ -11,6 +11,15 @@ from services.chassis.status import status_of
 from services.engine.generation import Usage
 from services.engine.models import ModelState, ModelStatus
 from services.engine.port import Finish, FinishReason, Logprobs, Prefilled, Sampling
+from services.engine.structured_output import (
+    Choice,
+    Grammar,
+    JsonObject,
+    JsonSchema,
+    Regex,
+    StructuralTag,
+    StructuredOutput,
+)
 from services.engine.validation import MAX_CHOICES, GenerationSpec
 from streamomni.engine.v1 import engine_pb2, models_pb2, sampling_pb2
 
@@ -36,10 +45,6 @@ def generation_spec(request: engine_pb2.GenerateRequest) -> GenerationSpec:
     """
     if request.HasField("lora_name"):
         raise Unsupported("LoRA adapters are not built yet; leave lora_name unset", param="lora_name")
-    if request.sampling_params.HasField("structured_output"):
-        raise Unsupported(
-            "structured output is not built yet; leave structured_output unset", param="structured_output"
-        )
     return GenerationSpec(
         request_id=request_id_of(request),
         prompt_token_ids=list(request.prompt_token_ids),
@@ -150,7 +155,27 @@ def _sampling(params: sampling_pb2.SamplingParams) -> Sampling:
         allowed_token_ids=tuple(params.allowed_token_ids),
         logprobs=_optional(params, "logprobs"),
         prompt_logprobs=_optional(params, "prompt_logprobs"),
+        structured_output=_structured_output(params.structured_output)
+        if params.HasField("structured_output")
+        else None,
     )
+
+
+def _structured_output(message: sampling_pb2.StructuredOutput) -> StructuredOutput:
+    kind = message.WhichOneof("constraint")
+    if kind == "json_schema_json":
+        return JsonSchema(message.json_schema_json)
+    if kind == "json_object":
+        return JsonObject()
+    if kind == "regex":
+        return Regex(message.regex)
+    if kind == "grammar":
+        return Grammar(message.grammar)
+    if kind == "choice":
+        return Choice(tuple(message.choice.values))
+    if kind == "structural_tag_json":
+        return StructuralTag(message.structural_tag_json)
+    raise InvalidRequest("structured_output holds no constraint; set one, or leave it unset", param="structured_output")
 
 
 def _deadline_seconds(request: engine_pb2.GenerateRequest) -> float | None:

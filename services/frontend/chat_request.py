@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from services.chassis.errors import InvalidRequest, Unsupported
+from services.chassis.errors import InvalidRequest
 from services.frontend.fields import UINT32, Fields
 from services.frontend.messages import Message, parse_messages
 from services.frontend.model_name import parse_model
-from services.frontend.params import Delivery, Output, Sampling, parse_delivery, parse_output, parse_sampling
-from services.frontend.refusals import refuse
+from services.frontend.params import (
+    Delivery,
+    Output,
+    Sampling,
+    check_labels,
+    parse_delivery,
+    parse_output,
+    parse_sampling,
+)
+from services.frontend.refusals import refuse, refuse_in_chat
+from services.frontend.tools import Tools, parse_tools
 
 MAX_TOP_LOGPROBS = 20
 MAX_EFFORT_CHARS = 32
@@ -33,6 +42,7 @@ class ChatRequest:
     continue_final_message: bool = False
     chat_template_kwargs_json: str | None = None
     reasoning_effort: str | None = None
+    tools: Tools | None = None
 
 
 def parse_chat_request(body: dict[str, Any]) -> ChatRequest:
@@ -45,7 +55,8 @@ def parse_chat_request(body: dict[str, Any]) -> ChatRequest:
     fields = Fields(body)
     model = parse_model(fields)
     refuse(fields)
-    _refuse_logprobs(fields)
+    refuse_in_chat(fields)
+    check_labels(fields)
     continue_final_message = fields.boolean("continue_final_message") or False
     add_generation_prompt = fields.boolean("add_generation_prompt")
     if continue_final_message and add_generation_prompt:
@@ -53,17 +64,17 @@ def parse_chat_request(body: dict[str, Any]) -> ChatRequest:
             "continue_final_message and add_generation_prompt exclude each other; set one of them",
             param="continue_final_message",
         )
-    fields.boolean("parallel_tool_calls")
     return ChatRequest(
         model=model,
         messages=parse_messages(fields),
-        sampling=parse_sampling(fields, _parse_max_tokens(fields)),
+        sampling=replace(parse_sampling(fields, _parse_max_tokens(fields)), logprobs=_parse_logprobs(fields)),
         output=parse_output(fields),
         delivery=parse_delivery(fields),
         add_generation_prompt=add_generation_prompt,
         continue_final_message=continue_final_message,
         chat_template_kwargs_json=_parse_template_kwargs(fields),
         reasoning_effort=_parse_effort(fields),
+        tools=parse_tools(fields),
     )
 
 
@@ -77,12 +88,15 @@ def _parse_max_tokens(fields: Fields) -> int | None:
     return old if new is None else new
 
 
-def _refuse_logprobs(fields: Fields) -> None:
+def _parse_logprobs(fields: Fields) -> int | None:
+    """Number of alternatives a token; None without log probabilities."""
     wanted = fields.boolean("logprobs")
-    if fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS) is not None and not wanted:
-        raise InvalidRequest("top_logprobs needs logprobs: true; set it, or leave both out", param="top_logprobs")
+    top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
     if wanted:
-        raise Unsupported("logprobs is not supported by this version; leave it out", param="logprobs")
+        return top or 0
+    if top is not None:
+        raise InvalidRequest("top_logprobs needs logprobs: true; set it, or leave both out", param="top_logprobs")
+    return None
 
 
 def _parse_template_kwargs(fields: Fields) -> str | None:

@@ -8,12 +8,15 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
+from services.frontend.logprobs import TokenLogprob
 from services.frontend.shapes import Answer, Shape, usage_object
 from services.frontend.sink import Finished, Usage
+from services.frontend.tool_calls import ToolCallPiece
 
 DONE = b"data: [DONE]\n\n"
 # Lines that begin with a colon are comments, which readers pass over.
@@ -53,15 +56,35 @@ class Chunks:
         choice = self._shape.opening(index)
         return b"" if choice is None else self._event([choice], usage)
 
-    def piece(self, index: int, text: str, usage: Usage | None = None) -> bytes:
+    def piece(self, index: int, text: str, usage: Usage | None = None, logprobs: Sequence[TokenLogprob] = ()) -> bytes:
         """Return an event with text; `usage` is what was used so far, if that is asked for."""
+        if logprobs:
+            return self._event([self._shape.piece(index, text) | {"logprobs": self._shape.logprobs(logprobs)}], usage)
         before, after = self._around[index]
         tail = self._tail if usage is None else _usage_tail(usage)
         return b"%b%b%b%b" % (before, orjson.dumps(text), after, tail)
 
-    def reasoning_piece(self, index: int, reasoning: str, usage: Usage | None = None) -> bytes:
+    def reasoning_piece(
+        self, index: int, reasoning: str, usage: Usage | None = None, logprobs: Sequence[TokenLogprob] = ()
+    ) -> bytes:
         """Return an event with reasoning."""
-        return self._event([self._shape.reasoning_piece(index, reasoning)], usage)
+        choice = self._shape.reasoning_piece(index, reasoning)
+        if logprobs:
+            choice["logprobs"] = self._shape.logprobs(logprobs)
+        return self._event([choice], usage)
+
+    def tool_calls_piece(
+        self,
+        index: int,
+        pieces: Sequence[ToolCallPiece],
+        usage: Usage | None = None,
+        logprobs: Sequence[TokenLogprob] = (),
+    ) -> bytes:
+        """Return an event with pieces of tool calls."""
+        choice = self._shape.tool_calls_piece(index, pieces)
+        if logprobs:
+            choice["logprobs"] = self._shape.logprobs(logprobs)
+        return self._event([choice], usage)
 
     def closing(self, finished: Finished, usage: Usage | None = None) -> bytes:
         """Return the event that ends a choice."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from services.chassis.errors import InvalidRequest, Unsupported
-from services.frontend.fields import UINT32, Fields, checked_token_ids
+from services.chassis.errors import InvalidRequest
+from services.frontend.fields import UINT32, Fields
 from services.frontend.model_name import parse_model
-from services.frontend.params import Delivery, Output, Sampling, parse_delivery, parse_output, parse_sampling
-from services.frontend.refusals import refuse
+from services.frontend.params import (
+    Delivery,
+    Output,
+    Sampling,
+    check_labels,
+    parse_delivery,
+    parse_output,
+    parse_sampling,
+)
+from services.frontend.prompts import Prompt, parse_prompts
+from services.frontend.refusals import refuse, refuse_in_completion
 
 MAX_LOGPROBS = 20
 
@@ -18,15 +27,20 @@ MAX_LOGPROBS = 20
 class CompletionRequest:
     """A request of /v1/completions whose every field is valid by itself.
 
-    `prompt` is text or token ids; `add_special_tokens` counts for text only.
+    `prompts` are text or token ids, all of one kind; `add_special_tokens` and `suffix` count for text only. With `echo`
+    each choice begins with its prompt, and with `prompt_only` it ends there too: of the one token that
+    `sampling.max_tokens` then asks for nothing is told.
     """
 
     model: str
-    prompt: str | tuple[int, ...]
+    prompts: tuple[Prompt, ...]
     sampling: Sampling
     output: Output
     delivery: Delivery
     add_special_tokens: bool | None = None
+    suffix: str | None = None
+    echo: bool = False
+    prompt_only: bool = False
 
 
 def parse_completion_request(body: dict[str, Any]) -> CompletionRequest:
@@ -39,40 +53,51 @@ def parse_completion_request(body: dict[str, Any]) -> CompletionRequest:
     fields = Fields(body)
     model = parse_model(fields)
     refuse(fields)
-    if fields.integer("logprobs", 0, MAX_LOGPROBS) is not None:
-        raise Unsupported("logprobs is not supported by this version; leave it out", param="logprobs")
-    prompt = _parse_prompt(fields)
+    refuse_in_completion(fields)
+    check_labels(fields)
+    logprobs = fields.integer("logprobs", 0, MAX_LOGPROBS)
+    echo = fields.boolean("echo") or False
+    max_tokens = _parse_max_tokens(fields, echo)
+    prompt_only = max_tokens == 0
+    sampling = parse_sampling(fields, 1 if prompt_only else max_tokens)
+    output = parse_output(fields)
+    prompts = parse_prompts(fields, output.choices)
     add_special_tokens = fields.boolean("add_special_tokens")
-    if add_special_tokens and not isinstance(prompt, str):
+    if add_special_tokens and not isinstance(prompts[0], str):
         raise InvalidRequest(
             "add_special_tokens is for a prompt of text, but the prompt is token ids; leave it out",
             param="add_special_tokens",
         )
     return CompletionRequest(
         model=model,
-        prompt=prompt,
-        sampling=parse_sampling(fields, fields.integer("max_tokens", 1, UINT32)),
-        output=parse_output(fields),
+        prompts=prompts,
+        sampling=replace(sampling, logprobs=logprobs, prompt_logprobs=logprobs if echo else None),
+        output=output,
         delivery=parse_delivery(fields),
         add_special_tokens=add_special_tokens,
+        suffix=_parse_suffix(fields, prompts, echo),
+        echo=echo,
+        prompt_only=prompt_only,
     )
 
 
-def _parse_prompt(fields: Fields) -> str | tuple[int, ...]:
-    prompt = fields.value("prompt")
-    if isinstance(prompt, str):
-        return prompt
-    if not isinstance(prompt, list) or not prompt:
-        raise InvalidRequest("prompt must be a string or a list of token ids, and not an empty list", param="prompt")
-    if isinstance(prompt[0], (str, list)):
-        if len(prompt) > 1:
-            raise Unsupported(
-                f"a list of prompts is not supported by this version, but {len(prompt)} are given; send one a request",
-                param="prompt",
-            )
-        prompt = prompt[0]
-        if isinstance(prompt, str):
-            return prompt
-        if not prompt:
-            raise InvalidRequest("prompt must hold at least one token id", param="prompt")
-    return checked_token_ids(prompt, "prompt")
+def _parse_max_tokens(fields: Fields, echo: bool) -> int | None:
+    max_tokens = fields.integer("max_tokens", 0, UINT32)
+    if max_tokens == 0 and not echo:
+        raise InvalidRequest(
+            "max_tokens must be at least 1; 0 is allowed with echo: true only, for the prompt alone", param="max_tokens"
+        )
+    return max_tokens
+
+
+def _parse_suffix(fields: Fields, prompts: tuple[Prompt, ...], echo: bool) -> str | None:
+    suffix = fields.string("suffix")
+    if suffix is None:
+        return None
+    if not isinstance(prompts[0], str):
+        raise InvalidRequest(
+            "suffix is for a prompt of text, but the prompt is token ids; leave it out", param="suffix"
+        )
+    if echo:
+        raise InvalidRequest("suffix and echo exclude each other; set one of them", param="suffix")
+    return suffix

@@ -10,21 +10,24 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from services.chassis.drain import Drain
+from services.chassis.errors import ServiceError
 from services.frontend.body import BodyReader
 from services.frontend.chat_request import ChatRequest
 from services.frontend.chunks import Chunks
 from services.frontend.collect import CollectSink
 from services.frontend.completion_request import CompletionRequest
+from services.frontend.generations import Generations, start_all
 from services.frontend.metrics import FrontendMetrics
+from services.frontend.param_names import name_as_sent
 from services.frontend.request_context import RequestContext, context_of
 from services.frontend.responses import send_body
 from services.frontend.running import run_generation
 from services.frontend.shapes import Answer, Shape, new_id
-from services.frontend.sink import Usage
+from services.frontend.sink import Sink, Usage
 from services.frontend.streaming import StreamSink, write_stream
 from services.frontend.tally import Tally
 from services.frontend.text_client import TextClient
-from services.frontend.wire import CallInfo, WireRequest, generate_request
+from services.frontend.wire import CallInfo, WireRequest, generate_requests
 
 Request = ChatRequest | CompletionRequest
 
@@ -40,10 +43,15 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A valid request, and the same for the wire."""
+    """A valid request, and the same for the wire: one message a prompt."""
 
     request: Request
-    wire: WireRequest
+    wire: tuple[WireRequest, ...]
+
+    @property
+    def choices(self) -> int:
+        """Number of choices of all prompts."""
+        return len(self.wire) * self.request.output.choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +85,28 @@ class GenerateEndpoint:
 
             def convert(body: dict[str, Any]) -> _Asked:
                 request = self.parse(body)
-                return _Asked(request, generate_request(request, call))
+                return _Asked(request, generate_requests(request, call))
 
             asked = await self.bodies.read(scope, receive, convert)
             deliver = self._stream if asked.request.delivery.stream else self._answer
-            await deliver(asked, context, receive, send)
+            try:
+                await deliver(asked, context, receive, send)
+            except ServiceError as error:
+                name_as_sent(error, asked.request)
+                raise
         finally:
             self.drain.leave()
 
     async def _stream(self, asked: _Asked, context: RequestContext, receive: Receive, send: Send) -> None:
         answer_id, created = new_id(self.shape.id_prefix), int(time.time())
-        choices, delivery = asked.request.output.choices, asked.request.delivery
+        choices, delivery = asked.choices, asked.request.delivery
 
         def chunks(model: str) -> Chunks:
             with_usage = delivery.include_usage
             return Chunks(self.shape, Answer(answer_id, created, model), choices, with_usage=with_usage)
 
-        sink = StreamSink(chunks, choices, delivery)
-        generation = self.texts.start(asked.wire, sink)
+        sink = StreamSink(chunks, choices, delivery, len(asked.wire))
+        generation = self._start(asked, sink)
         writing = write_stream(
             send,
             sink,
@@ -109,7 +121,7 @@ class GenerateEndpoint:
                 self._account(context, sink.tally)
 
     async def _answer(self, asked: _Asked, context: RequestContext, receive: Receive, send: Send) -> None:
-        sink = CollectSink(asked.request.output.choices)
+        sink = CollectSink(asked.choices, len(asked.wire))
         created = int(time.time())
 
         async def deliver() -> None:
@@ -117,11 +129,16 @@ class GenerateEndpoint:
             answer = Answer(new_id(self.shape.id_prefix), created, sink.model)
             await send_body(send, self.shape.whole(answer, collected, sink.tally.usage or Usage(0, 0)))
 
-        generation = self.texts.start(asked.wire, sink)
+        generation = self._start(asked, sink)
         try:
             await run_generation(generation, sink, receive, deliver(), self.timing.request_timeout)
         finally:
             self._account(context, sink.tally)
+
+    def _start(self, asked: _Asked, sink: Sink) -> Generations:
+        request = asked.request
+        prompt_only = isinstance(request, CompletionRequest) and request.prompt_only
+        return start_all(self.texts, asked.wire, sink, choices=request.output.choices, prompt_only=prompt_only)
 
     def _call_info(self, context: RequestContext) -> CallInfo:
         timeout = self.timing.request_timeout

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.chassis.errors import InvalidRequest
 from services.frontend.fields import INT32, INT64, UINT32, Fields
+from services.frontend.structured_output import StructuredOutput, parse_structured_output
 
 MAX_N = 128
 MAX_STOPS = 4
@@ -33,6 +34,9 @@ class Sampling:
     stop_token_ids: tuple[int, ...] | None = None
     logit_bias: dict[int, float] | None = None
     allowed_token_ids: tuple[int, ...] | None = None
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    structured_output: StructuredOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def parse_sampling(fields: Fields, max_tokens: int | None) -> Sampling:
         ignore_eos=fields.boolean("ignore_eos"),
         stop_token_ids=fields.token_ids("stop_token_ids", MAX_STOP_TOKEN_IDS),
         logit_bias=_parse_logit_bias(fields),
-        allowed_token_ids=fields.token_ids("allowed_token_ids", MAX_ALLOWED_TOKEN_IDS),
+        allowed_token_ids=_parse_allowed_token_ids(fields),
+        structured_output=parse_structured_output(fields),
     )
 
 
@@ -122,6 +127,27 @@ def parse_delivery(fields: Fields) -> Delivery:
         include_usage=options.boolean("include_usage") or False,
         continuous_usage_stats=options.boolean("continuous_usage_stats") or False,
     )
+
+
+def check_labels(fields: Fields) -> None:
+    """Check the types of what is accepted for OpenAI's sake and changes nothing.
+
+    Raises:
+        InvalidRequest: one has a wrong type.
+    """
+    fields.string("user")
+    fields.nested("metadata")
+    fields.boolean("store")
+
+
+def _parse_allowed_token_ids(fields: Fields) -> tuple[int, ...] | None:
+    allowed = fields.token_ids("allowed_token_ids", MAX_ALLOWED_TOKEN_IDS)
+    if allowed == ():
+        raise InvalidRequest(
+            "allowed_token_ids must not be empty, as no token would be left; leave it out to allow all",
+            param=fields.path("allowed_token_ids"),
+        )
+    return allowed
 
 
 def _parse_stop(fields: Fields) -> tuple[str, ...]:

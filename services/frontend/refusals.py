@@ -26,14 +26,9 @@ NOT_BUILT: dict[str, tuple[object, ...]] = {
     "audio": (),
     "bad_words": ([],),
     "documents": ([],),
-    "echo": (False,),
     "function_call": ("none",),
     "functions": ([],),
-    "guided_choice": (),
     "guided_decoding_backend": (),
-    "guided_grammar": (),
-    "guided_json": (),
-    "guided_regex": (),
     "guided_whitespace_pattern": (),
     "length_penalty": (1, 1.0),
     "logits_processors": ([],),
@@ -43,14 +38,16 @@ NOT_BUILT: dict[str, tuple[object, ...]] = {
     "prompt_logprobs": (),
     "return_token_ids": (False,),
     "return_tokens_as_token_ids": (False,),
-    "structured_outputs": (),
-    "suffix": (),
-    "tool_choice": ("none",),
-    "tools": ([],),
     "truncate_prompt_tokens": (),
     "use_beam_search": (False,),
     "web_search_options": (),
 }
+
+# Known fields that only chats have, with the value that asks for nothing.
+CHATS_ONLY: dict[str, object] = {"tool_choice": "none", "tools": []}
+
+# Known fields that only completions have, with the value that asks for nothing.
+COMPLETIONS_ONLY: dict[str, object] = {"echo": False, "suffix": None}
 
 
 def refuse(fields: Fields) -> None:
@@ -68,22 +65,29 @@ def refuse(fields: Fields) -> None:
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
             raise Unsupported(f"{name} is not supported by this version; leave it out", param=name)
     best_of = fields.integer("best_of", 1, 128)
-    if best_of is not None and best_of != 1:
-        raise Unsupported("best_of above 1 is not supported by this version; leave it out", param="best_of")
-    _refuse_response_format(fields)
+    if best_of is not None and best_of != (fields.value("n") or 1):
+        raise Unsupported("best_of other than n is not supported by this version; leave it out", param="best_of")
 
 
-def _refuse_response_format(fields: Fields) -> None:
-    response_format = fields.nested("response_format")
-    if response_format is None:
-        return
-    kind = response_format.string("type")
-    if kind not in ("text", "json_object", "json_schema", "structural_tag"):
-        raise InvalidRequest(
-            "response_format.type must be text, json_object or json_schema", param=response_format.path("type")
-        )
-    if kind != "text":
-        raise Unsupported(
-            f"response_format of type {kind} is not supported by this version; use text or leave it out",
-            param="response_format",
-        )
+def refuse_in_completion(fields: Fields) -> None:
+    """Refuse what is for chats only.
+
+    Raises:
+        Unsupported: a field asks for such a thing.
+    """
+    for name, harmless in CHATS_ONLY.items():
+        value = fields.value(name)
+        if value is not None and value != harmless:
+            raise Unsupported(f"{name} is for /v1/chat/completions only; leave it out", param=name)
+
+
+def refuse_in_chat(fields: Fields) -> None:
+    """Refuse what is for completions only.
+
+    Raises:
+        Unsupported: a field asks for such a thing.
+    """
+    for name, harmless in COMPLETIONS_ONLY.items():
+        value = fields.value(name)
+        if value is not None and value is not harmless:
+            raise Unsupported(f"{name} is for /v1/completions only; leave it out", param=name)

@@ -9,12 +9,12 @@ from starlette.types import Receive
 
 from services.chassis.errors import DeadlineExceeded
 from services.frontend.disconnect import ClientGone, until_disconnect
+from services.frontend.generations import Generations
 from services.frontend.sink import Sink
-from services.frontend.text_link import Generation
 
 
 async def run_generation(
-    generation: Generation, sink: Sink, receive: Receive, delivering: Awaitable[None], timeout: float | None
+    generation: Generations, sink: Sink, receive: Receive, delivering: Awaitable[None], timeout: float | None
 ) -> None:
     """Deliver a generation's answer and end the generation, however that ends.
 
@@ -32,7 +32,7 @@ async def run_generation(
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _watch(generation: Generation, sink: Sink, receive: Receive, timeout: float | None) -> None:
+async def _watch(generation: Generations, sink: Sink, receive: Receive, timeout: float | None) -> None:
     try:
         async with asyncio.timeout(timeout):
             await until_disconnect(receive)

@@ -22,6 +22,7 @@ from services.frontend.http_limits import HttpLimits
 from services.frontend.http_server import HttpServer, listening_socket
 from services.frontend.metrics import FrontendMetrics
 from services.frontend.models_endpoint import ModelCard, ModelList
+from services.frontend.openapi import OpenApiEndpoint
 from services.frontend.operations import LiveEndpoint, MetricsEndpoint, Readiness, ReadyEndpoint
 from services.frontend.settings import FrontendSettings
 from services.frontend.shapes import ChatShape, CompletionShape
@@ -81,6 +82,7 @@ def _routes(
         Route("/v1/models/{name:path}", ModelCard(texts), methods=["GET"]),
         Route("/health/live", LiveEndpoint(), methods=["GET"]),
         Route("/health/ready", ReadyEndpoint(readiness), methods=["GET"]),
+        Route("/openapi.json", OpenApiEndpoint(), methods=["GET"]),
         Route("/metrics", MetricsEndpoint(metrics.registry), methods=["GET"]),
         *(Route(path, file, methods=["GET"]) for path, file in static_files().items()),
     ]

@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 import orjson
 
+from services.frontend.logprobs import TokenLogprob, chat_logprobs, completion_logprobs
 from services.frontend.models import Model
 from services.frontend.sink import Finished, Usage
+from services.frontend.tool_calls import ToolCallPiece, piece_objects, whole_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A whole choice of an answer that is not streamed."""
+    """A whole choice of an answer that is not streamed. `logprobs` is empty where nobody asked for them."""
 
     text: str
     reasoning: str
     finished: Finished
+    logprobs: Sequence[TokenLogprob] = ()
+    tool_calls: Sequence[ToolCallPiece] = ()
 
 
 def new_id(prefix: str) -> str:
@@ -85,6 +89,18 @@ class Shape(ABC):
     def reasoning_piece(self, index: int, reasoning: str) -> dict[str, Any]:
         """Return the choice of a chunk with reasoning."""
 
+    def tool_calls_piece(self, index: int, pieces: Sequence[ToolCallPiece]) -> dict[str, Any]:
+        """Return the choice of a chunk with pieces of tool calls.
+
+        Raises:
+            TypeError: this endpoint's answers have no tool calls.
+        """
+        raise TypeError(f"{self.object_name} has no tool calls")
+
+    @abstractmethod
+    def logprobs(self, tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+        """Return the `logprobs` object of a choice, whole or of a chunk."""
+
     @abstractmethod
     def closing(self, finished: Finished) -> dict[str, Any]:
         """Return the choice that ends a stream."""
@@ -115,10 +131,12 @@ class ChatShape(Shape):
     def whole_choice(self, choice: Choice) -> dict[str, Any]:
         """Return a choice with its message."""
         message: dict[str, Any] = {"role": "assistant", "content": choice.text, "refusal": None}
+        if choice.tool_calls:
+            message |= {"content": choice.text or None, "tool_calls": whole_objects(choice.tool_calls)}
         return {
             "index": choice.finished.index,
             "message": message | _reasoning(choice.reasoning),
-            "logprobs": None,
+            "logprobs": self.logprobs(choice.logprobs) if choice.logprobs else None,
             **_end(choice.finished),
         }
 
@@ -133,6 +151,14 @@ class ChatShape(Shape):
     def reasoning_piece(self, index: int, reasoning: str) -> dict[str, Any]:
         """Return a delta of reasoning."""
         return self._chunk(index, _reasoning(reasoning))
+
+    def tool_calls_piece(self, index: int, pieces: Sequence[ToolCallPiece]) -> dict[str, Any]:
+        """Return a delta of tool calls."""
+        return self._chunk(index, {"tool_calls": piece_objects(pieces)})
+
+    def logprobs(self, tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+        """Return a list of objects, one a token."""
+        return chat_logprobs(tokens)
 
     def closing(self, finished: Finished) -> dict[str, Any]:
         """Return an empty delta with the finish reason."""
@@ -151,7 +177,10 @@ class CompletionShape(Shape):
 
     def whole_choice(self, choice: Choice) -> dict[str, Any]:
         """Return a choice with its text. Reasoning is part of it: a completion has no other place."""
-        return self.piece(choice.finished.index, choice.reasoning + choice.text) | _end(choice.finished)
+        whole = self.piece(choice.finished.index, choice.reasoning + choice.text) | _end(choice.finished)
+        if choice.logprobs:
+            whole["logprobs"] = self.logprobs(choice.logprobs)
+        return whole
 
     def opening(self, index: int) -> None:
         """Return None: a completion begins with its text."""
@@ -163,6 +192,10 @@ class CompletionShape(Shape):
     def reasoning_piece(self, index: int, reasoning: str) -> dict[str, Any]:
         """Return a piece of text: a completion has no other place for reasoning."""
         return self.piece(index, reasoning)
+
+    def logprobs(self, tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+        """Return columns."""
+        return completion_logprobs(tokens)
 
     def closing(self, finished: Finished) -> dict[str, Any]:
         """Return an empty text with the finish reason."""

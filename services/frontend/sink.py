@@ -6,23 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from services.frontend.logprobs import TokenLogprob
+from services.frontend.tool_calls import ToolCallPiece
+
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The engine has taken the prompt: its tokens, those of them found in the cache, the model's name."""
+    """The engine has taken the prompt: its tokens, those of them found in the cache, the model's name.
+
+    The prompt's text and log probabilities are there where they were asked for. `first_choice` is the lowest of this
+    prompt's choices among those of all prompts.
+    """
 
     prompt_tokens: int
     cached_tokens: int
     model: str
+    prompt_text: str = ""
+    prompt_logprobs: Sequence[TokenLogprob] = ()
+    first_choice: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What a delta may have beside tokens and text: the next characters of the reasoning."""
+    """What a delta may have beside tokens and text: the next characters of the reasoning, log probabilities of the
+    delta's tokens, and the next pieces of tool calls."""
 
     reasoning: str
+    logprobs: Sequence[TokenLogprob] = ()
+    tool_calls: Sequence[ToolCallPiece] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class Finished:
 class Sink(Protocol):
     """Takes a generation's events, synchronously and in order.
 
-    `started` comes first, once; then deltas; `finished` once for each choice.
+    `started` comes first, once for each prompt; then deltas; `finished` once for each choice.
     `failed` may come at any time instead of what is missing. After the last
     `finished`, and after `failed`, nothing comes.
     """

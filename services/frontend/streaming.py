@@ -12,6 +12,7 @@ from services.chassis.errors import ServiceError, Unavailable
 from services.chassis.mailbox import Mailbox
 from services.frontend.chunks import COMMENT, DONE, Chunks, error_event
 from services.frontend.errors import error_object
+from services.frontend.logprobs import TokenLogprob, moved
 from services.frontend.params import Delivery
 from services.frontend.request_context import RequestContext
 from services.frontend.sink import Detail, Finished, Started
@@ -33,35 +34,54 @@ class StreamSink:
 
     Args:
         chunks: makes the renderer, once the name of the answering model is known.
-        choices: number of choices.
+        choices: number of choices of all prompts.
         delivery: which chunks carry the usage.
+        prompts: number of prompts.
     """
 
-    def __init__(self, chunks: Callable[[str], Chunks], choices: int, delivery: Delivery) -> None:
+    def __init__(self, chunks: Callable[[str], Chunks], choices: int, delivery: Delivery, prompts: int = 1) -> None:
         self._make_chunks = chunks
-        self._choices = choices
+        self._per_prompt = choices // prompts
+        # Of the echoed prompt, by choice.
+        self._prompt_characters = [0] * choices
         self._delivery = delivery
         self._last_put = asyncio.get_running_loop().time()
         self._begun = False
         self._full = False
         self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES)
-        self.tally = Tally(choices)
+        self.tally = Tally(choices, prompts)
 
     def started(self, started: Started) -> None:
-        """Begin all choices."""
-        self._chunks = self._make_chunks(started.model)
+        """Begin the choices of one prompt, with the prompt where it is echoed."""
+        if not self.tally.begun:
+            self._chunks = self._make_chunks(started.model)
         self.tally.start(started)
         usage = self.tally.usage if self._delivery.continuous_usage_stats else None
-        self._put(b"".join(self._chunks.opening(index, usage) for index in range(self._choices)))
+        text, logprobs = started.prompt_text, started.prompt_logprobs
+        for index in range(started.first_choice, started.first_choice + self._per_prompt):
+            self._prompt_characters[index] = len(text)
+            self._put(self._chunks.opening(index, usage))
+            if text or logprobs:
+                # It may fill the mailbox by itself before its reader had a chance. The context bounds it.
+                self._put(self._chunks.piece(index, text, usage, logprobs), size_bytes=0)
 
     def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
-        """Render a piece of a choice. Tokens whose text is still held back give no event."""
+        """Render a piece of a choice. Tokens whose text is held back give no event, unless it tells of them."""
         self.tally.add(len(token_ids))
         usage = self.tally.usage if self._delivery.continuous_usage_stats else None
+        logprobs: Sequence[TokenLogprob] = ()
+        if detail is not None and detail.logprobs:
+            characters = self._prompt_characters[index]
+            logprobs = moved(detail.logprobs, characters) if characters else detail.logprobs
         if detail is not None and detail.reasoning:
-            self._put(self._chunks.reasoning_piece(index, detail.reasoning, usage))
-        if text:
-            self._put(self._chunks.piece(index, text, usage))
+            self._put(self._chunks.reasoning_piece(index, detail.reasoning, usage, () if text else logprobs))
+            logprobs = logprobs if text else ()
+        pieces = detail.tool_calls if detail is not None else ()
+        if text or (logprobs and not pieces):
+            self._put(self._chunks.piece(index, text, usage, logprobs))
+            logprobs = ()
+        if pieces:
+            self._put(self._chunks.tool_calls_piece(index, pieces, usage, logprobs))
         return not self._full
 
     def finished(self, finished: Finished) -> None:
@@ -90,12 +110,12 @@ class StreamSink:
             else:
                 self._put(COMMENT)
 
-    def _put(self, event: bytes) -> None:
+    def _put(self, event: bytes, size_bytes: int | None = None) -> None:
         if not event:
             return
         self._begun = True
         self._last_put = asyncio.get_running_loop().time()
-        if not self.mailbox.put(event, len(event)):
+        if not self.mailbox.put(event, len(event) if size_bytes is None else size_bytes):
             self._full = True
             self.mailbox.close(
                 Unavailable("the answer was not read as fast as it came; read it faster", reason="SLOW_READER")

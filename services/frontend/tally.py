@@ -6,17 +6,24 @@ from services.frontend.sink import Finished, FinishReason, Started, Usage, total
 
 
 class Tally:
-    """Counts of one generation.
+    """Counts of one answer.
 
     Args:
-        choices: number of its choices.
+        choices: number of choices of all prompts.
+        prompts: number of prompts.
     """
 
-    def __init__(self, choices: int) -> None:
+    def __init__(self, choices: int, prompts: int = 1) -> None:
         self._choices = choices
-        self._started: Started | None = None
+        self._prompts = prompts
+        self._started: list[Started] = []
         self._tokens = 0
         self._finished: list[Finished] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether a prompt has started."""
+        return bool(self._started)
 
     @property
     def complete(self) -> bool:
@@ -32,14 +39,18 @@ class Tally:
     def usage(self) -> Usage | None:
         """Token counts: final when complete, of the deltas so far before, None before the start."""
         if self.complete:
-            return total([finished.usage for finished in self._finished])
-        if self._started is None:
+            return self._final()
+        if not self._started:
             return None
-        return Usage(self._started.prompt_tokens, self._tokens, self._started.cached_tokens)
+        return Usage(
+            sum(started.prompt_tokens for started in self._started),
+            self._tokens,
+            sum(started.cached_tokens for started in self._started),
+        )
 
     def start(self, started: Started) -> None:
         """Count the prompt."""
-        self._started = started
+        self._started.append(started)
 
     def add(self, tokens: int) -> None:
         """Count a delta's tokens."""
@@ -48,3 +59,16 @@ class Tally:
     def end(self, finished: Finished) -> None:
         """Count the end of a choice."""
         self._finished.append(finished)
+
+    def _final(self) -> Usage:
+        per_prompt = self._choices // self._prompts
+        usages: list[list[Usage]] = [[] for _ in range(self._prompts)]
+        for finished in self._finished:
+            usages[finished.index // per_prompt].append(finished.usage)
+        totals = [total(of_prompt) for of_prompt in usages]
+        return Usage(
+            prompt_tokens=sum(usage.prompt_tokens for usage in totals),
+            completion_tokens=sum(usage.completion_tokens for usage in totals),
+            cached_tokens=sum(usage.cached_tokens for usage in totals),
+            reasoning_tokens=sum(usage.reasoning_tokens for usage in totals),
+        )

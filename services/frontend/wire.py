@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from services.frontend.chat_request import ChatRequest
 from services.frontend.completion_request import CompletionRequest
+from services.frontend.logprobs import TokenLogprob
 from services.frontend.messages import Message
 from services.frontend.models import Model, ModelState
 from services.frontend.params import Sampling
 from services.frontend.sink import Detail, Finished, FinishReason, Started, Usage
+from services.frontend.structured_output import StructuredOutput
+from services.frontend.tool_calls import ToolCallPiece
+from services.frontend.tools import ToolMode, Tools
 from streamomni.engine.v1 import models_pb2, sampling_pb2
 from streamomni.text.v1 import chat_pb2, text_pb2
 
@@ -19,6 +24,13 @@ _FINISH_REASONS: dict[int, FinishReason] = {
     sampling_pb2.FINISH_REASON_LENGTH: "length",
     sampling_pb2.FINISH_REASON_CONTENT_FILTER: "content_filter",
     sampling_pb2.FINISH_REASON_TOOL_CALLS: "tool_calls",
+}
+
+_TOOL_MODES: dict[ToolMode, chat_pb2.ToolChoice.Mode.ValueType] = {
+    "none": chat_pb2.ToolChoice.MODE_NONE,
+    "auto": chat_pb2.ToolChoice.MODE_AUTO,
+    "required": chat_pb2.ToolChoice.MODE_REQUIRED,
+    "function": chat_pb2.ToolChoice.MODE_FUNCTION,
 }
 
 _MODEL_STATES: dict[int, ModelState] = {
@@ -50,10 +62,29 @@ class WireRequest:
     message: text_pb2.GenerateRequest
 
 
-def generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -> WireRequest:
-    """Turn a valid request into the text service's."""
+def generate_requests(request: ChatRequest | CompletionRequest, call: CallInfo) -> tuple[WireRequest, ...]:
+    """Turn a valid request into the text service's: one for each prompt."""
+    if isinstance(request, ChatRequest):
+        message = _generate_request(request, call)
+        message.chat.CopyFrom(_chat_prompt(request))
+        return (WireRequest(request.model, message),)
+    messages = []
+    for prompt in request.prompts:
+        message = _generate_request(request, call)
+        message.echo = request.echo
+        if isinstance(prompt, str):
+            message.text.CopyFrom(
+                text_pb2.TextPrompt(text=prompt, add_special_tokens=request.add_special_tokens, suffix=request.suffix)
+            )
+        else:
+            message.tokens.token_ids.extend(prompt)
+        messages.append(WireRequest(request.model, message))
+    return tuple(messages)
+
+
+def _generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -> text_pb2.GenerateRequest:
     output = request.output
-    message = text_pb2.GenerateRequest(
+    return text_pb2.GenerateRequest(
         request_id=call.request_id,
         model=request.model,
         sampling_params=_sampling_params(request.sampling),
@@ -64,14 +95,6 @@ def generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) -
         deadline_ms=call.deadline_ms,
         traceparent=call.traceparent,
     )
-    if isinstance(request, ChatRequest):
-        message.chat.CopyFrom(_chat_prompt(request))
-    elif isinstance(request.prompt, str):
-        prompt = text_pb2.TextPrompt(text=request.prompt, add_special_tokens=request.add_special_tokens)
-        message.text.CopyFrom(prompt)
-    else:
-        message.tokens.token_ids.extend(request.prompt)
-    return WireRequest(request.model, message)
 
 
 def _sampling_params(sampling: Sampling) -> sampling_pb2.SamplingParams:
@@ -81,7 +104,22 @@ def _sampling_params(sampling: Sampling) -> sampling_pb2.SamplingParams:
         for field in dataclasses.fields(sampling)
         if (value := getattr(sampling, field.name)) is not None
     }
-    return sampling_pb2.SamplingParams(**values)
+    structured_output = values.pop("structured_output", None)
+    params = sampling_pb2.SamplingParams(**values)
+    if structured_output is not None:
+        params.structured_output.CopyFrom(_structured_output(structured_output))
+    return params
+
+
+def _structured_output(output: StructuredOutput) -> sampling_pb2.StructuredOutput:
+    message = sampling_pb2.StructuredOutput()
+    if output.kind == "json_object":
+        message.json_object.SetInParent()
+    elif output.kind == "choice":
+        message.choice.values.extend(output.choices)
+    else:
+        setattr(message, output.kind, output.text)
+    return message
 
 
 def _chat_prompt(request: ChatRequest) -> chat_pb2.ChatPrompt:
@@ -91,7 +129,26 @@ def _chat_prompt(request: ChatRequest) -> chat_pb2.ChatPrompt:
         continue_final_message=request.continue_final_message,
         chat_template_kwargs_json=request.chat_template_kwargs_json,
         reasoning_effort=request.reasoning_effort,
+        **_tools(request.tools),
     )
+
+
+def _tools(tools: Tools | None) -> dict[str, Any]:
+    if tools is None:
+        return {}
+    return {
+        "tools": [
+            chat_pb2.Tool(
+                name=tool.name,
+                description=tool.description,
+                parameters_json=tool.parameters_json,
+                strict=tool.strict,
+            )
+            for tool in tools.tools
+        ],
+        "tool_choice": chat_pb2.ToolChoice(mode=_TOOL_MODES[tools.mode], function_name=tools.function or ""),
+        "parallel_tool_calls": tools.parallel,
+    }
 
 
 def _chat_message(message: Message) -> chat_pb2.ChatMessage:
@@ -114,18 +171,40 @@ def _chat_message(message: Message) -> chat_pb2.ChatMessage:
 
 def started_of(event: text_pb2.Started) -> Started:
     """Read a start."""
-    return Started(event.prompt_tokens, event.cached_tokens, event.model)
+    prompt_logprobs: Sequence[TokenLogprob] = ()
+    if event.HasField("prompt_logprobs"):
+        first = TokenLogprob(event.prompt_first_token_bytes, None, 0, ())
+        prompt_logprobs = [first, *_logprobs_of(event.prompt_logprobs)]
+    return Started(event.prompt_tokens, event.cached_tokens, event.model, event.prompt_text, prompt_logprobs)
 
 
 def detail_of(event: text_pb2.EntryDetail) -> Detail:
-    """Read what an entry has beside tokens and text.
+    """Read what an entry has beside tokens and text."""
+    return Detail(
+        event.reasoning,
+        _logprobs_of(event.logprobs) if event.HasField("logprobs") else (),
+        tuple(_piece_of(piece) for piece in event.tool_calls),
+    )
 
-    Raises:
-        BrokenPromise: it has what no request of this tier asks for.
-    """
-    if event.tool_calls or event.HasField("logprobs"):
-        raise BrokenPromise("tool calls or logprobs that nobody asked for")
-    return Detail(event.reasoning)
+
+def _piece_of(piece: chat_pb2.ToolCallDelta) -> ToolCallPiece:
+    return ToolCallPiece(
+        piece.index,
+        piece.arguments_json,
+        piece.id if piece.HasField("id") else None,
+        piece.name if piece.HasField("name") else None,
+    )
+
+
+def _logprobs_of(message: text_pb2.TextLogprobs) -> list[TokenLogprob]:
+    numbers = message.logprobs
+    count = numbers.top_count
+    tops = list(zip(message.top_token_bytes, numbers.top_logprobs, strict=True))
+    columns = zip(message.token_bytes, numbers.logprobs, message.text_offsets, strict=True)
+    return [
+        TokenLogprob(token, logprob, text_offset, tops[position * count : (position + 1) * count])
+        for position, (token, logprob, text_offset) in enumerate(columns)
+    ]
 
 
 def finished_of(event: text_pb2.Finished) -> Finished:

@@ -22,6 +22,7 @@ from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.generation import TextGenerator
 from services.tokenizer.metrics import TokenizerMetrics
 from services.tokenizer.models_client import ModelsClient
+from services.tokenizer.output_parsers.selection import ParserNames
 from services.tokenizer.servicer import TextServicer
 from services.tokenizer.settings import TokenizerSettings
 from streamomni.text.v1 import text_pb2_grpc
@@ -44,7 +45,8 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     async with open_channel(settings.engine) as link_channel, open_channel(settings.engine) as channel:
         changes = Changes()
         link = EngineLink(settings.engine, link_channel, changes)
-        models = ModelsClient(settings.engine, channel, changes)
+        parsers = ParserNames(settings.tool_parser, settings.reasoning_parser)
+        models = ModelsClient(settings.engine, channel, changes, parsers)
         generator = TextGenerator(models.find, link.start, admission, metrics)
 
         def register(server: grpc.aio.Server) -> None:

@@ -50,11 +50,14 @@ class ChatTemplate:
         added_tokens: the tokenizer's added tokens.
         clock: gives the time for templates that print it; local time by default, as transformers does.
 
+    Attributes:
+        source: the Jinja source of all templates.
+
     Raises:
         TokenizerFilesError: a template does not compile, or there is no "default".
     """
 
-    __slots__ = ("_clock", "_control_tokens", "_special_tokens", "_templates")
+    __slots__ = ("_clock", "_control_tokens", "_special_tokens", "_templates", "source")
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class ChatTemplate:
             raise TokenizerFilesError(f"no chat template is named 'default' (found {', '.join(sources) or 'none'})")
         environment = chat_environment()
         self._templates = {name: CompiledTemplate(environment, name, source) for name, source in sources.items()}
+        self.source = "\n".join(sources.values())
         self._special_tokens = dict(special_tokens)
         self._control_tokens = ControlTokens(added_tokens, list(sources.values()))
         self._clock = clock

@@ -7,18 +7,21 @@ from typing import Protocol
 
 from services.chassis.errors import ServiceError
 from services.tokenizer.decoder import IncrementalDecoder
-from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.events import Finish, FinishReason, Parsed, Usage
+from services.tokenizer.logprobs import Logprobs
 from services.tokenizer.stop_strings import StopMatcher
 
 
 class ChoiceReader(Protocol):
     """The generation that a choice belongs to."""
 
-    def choice_started(self, prompt_tokens: int, cached_tokens: int) -> None:
+    def choice_started(self, prompt_tokens: int, cached_tokens: int, prompt_logprobs: Logprobs | None) -> None:
         """The choice's prompt is computed."""
 
-    def choice_delta(self, index: int, token_ids: list[int], text: str) -> None:
-        """The choice has text."""
+    def choice_delta(
+        self, index: int, token_ids: list[int], text: str, logprobs: Logprobs | None, parsed: Parsed | None = None
+    ) -> None:
+        """The choice has text, or what was parsed out of it."""
 
     def choice_finished(self, index: int, finish: Finish) -> None:
         """The choice ended."""
@@ -40,6 +43,7 @@ class Choice:
 
     __slots__ = (
         "_cached_tokens",
+        "_characters",
         "_completion_tokens",
         "_decoder",
         "_index",
@@ -48,6 +52,7 @@ class Choice:
         "_reader",
         "_show_stop_token",
         "_textless_ids",
+        "_textless_logprobs",
         "cancel_stream",
         "ended",
     )
@@ -70,31 +75,46 @@ class Choice:
         self._completion_tokens = 0
         # Tokens whose text is still held back.
         self._textless_ids: list[int] = []
+        self._textless_logprobs: Logprobs | None = None
+        # Of the text decoded so far; counted only where log probabilities tell it.
+        self._characters = 0
         self.cancel_stream: Callable[[], None] = lambda: None
         self.ended = False
 
-    def started(self, prompt_tokens: int, cached_tokens: int) -> None:
+    def started(self, prompt_tokens: int, cached_tokens: int, prompt_logprobs: Logprobs | None = None) -> None:
         """Take the start."""
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = cached_tokens
-        self._reader.choice_started(prompt_tokens, cached_tokens)
+        self._reader.choice_started(prompt_tokens, cached_tokens, prompt_logprobs)
 
-    def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
+    def delta(self, token_ids: list[int], ends_with_stop: bool, logprobs: Logprobs | None = None) -> None:
         """Take the next tokens."""
         shown = len(token_ids) - (ends_with_stop and not self._show_stop_token)
-        if self._matcher is None:
+        if self._matcher is None and logprobs is None:
             self._pass_on(token_ids, self._decoder.feed(token_ids[:shown]))
             return
-        # Token by token, so that text, ids and counts agree on where a stop string ended.
+        # Token by token, so that text, ids, counts and log probabilities agree on where each token's text begins and
+        # where a stop string ended.
         texts: list[str] = []
         for position in range(shown):
-            result = self._matcher.feed(self._decoder.feed(token_ids[position : position + 1]))
+            text = self._decoder.feed(token_ids[position : position + 1])
+            if logprobs is not None:
+                logprobs.text_offsets.append(self._characters)
+                self._characters += len(text)
+            if self._matcher is None:
+                texts.append(text)
+                continue
+            self._matcher.begin_token()
+            result = self._matcher.feed(text)
             texts.append(result.text)
             if result.match is not None:
-                self._pass_on(token_ids[: position + 1], "".join(texts))
+                used = position + 1
+                self._pass_on(token_ids[:used], "".join(texts), logprobs.head(used) if logprobs is not None else None)
                 self._stop(result.match.stop)
                 return
-        self._pass_on(token_ids, "".join(texts))
+        if logprobs is not None and shown < len(token_ids):
+            logprobs.text_offsets.append(self._characters)
+        self._pass_on(token_ids, "".join(texts), logprobs)
 
     def finished(self, finish: Finish) -> None:
         """Take the end: what is held back is the choice's own text now."""
@@ -120,16 +140,29 @@ class Choice:
     def _end(self, text: str, reason: FinishReason, matched_stop: str | int | None) -> None:
         self.ended = True
         if text or self._textless_ids:
-            self._reader.choice_delta(self._index, self._textless_ids, text)
-        usage = Usage(self._prompt_tokens, self._completion_tokens, self._cached_tokens)
-        self._reader.choice_finished(self._index, Finish(reason, matched_stop, usage))
+            self._reader.choice_delta(self._index, self._textless_ids, text, self._textless_logprobs)
+        self._reader.choice_finished(self._index, Finish(reason, matched_stop, self._usage()))
 
-    def _pass_on(self, token_ids: list[int], text: str) -> None:
+    def _usage(self) -> Usage:
+        return Usage(self._prompt_tokens, self._completion_tokens, self._cached_tokens)
+
+    def _pass_on(
+        self, token_ids: list[int], text: str, logprobs: Logprobs | None = None, parsed: Parsed | None = None
+    ) -> None:
         self._completion_tokens += len(token_ids)
-        if not text:
+        if not text and parsed is None:
             self._textless_ids.extend(token_ids)
+            self._hold(logprobs)
             return
         if self._textless_ids:
             token_ids = self._textless_ids + token_ids
             self._textless_ids = []
-        self._reader.choice_delta(self._index, token_ids, text)
+            self._hold(logprobs)
+            logprobs, self._textless_logprobs = self._textless_logprobs, None
+        self._reader.choice_delta(self._index, token_ids, text, logprobs, parsed)
+
+    def _hold(self, logprobs: Logprobs | None) -> None:
+        if self._textless_logprobs is None:
+            self._textless_logprobs = logprobs
+        elif logprobs is not None:
+            self._textless_logprobs.extend(logprobs)

@@ -16,6 +16,7 @@ from services.chassis.link_client import LinkClient
 from services.chassis.status import error_of
 from services.tokenizer import wire
 from services.tokenizer.events import EngineSink
+from services.tokenizer.logprobs_wire import logprobs_of
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
 
 log = structlog.get_logger(__name__)
@@ -84,13 +85,16 @@ class EngineLink:
     def _on_frame(self, frame: engine_pb2.GenerateManyResponse) -> None:
         # In the order that the proto gives: starts, entries, ends.
         stopped: set[int] = set()
+        logprobs: dict[int, sampling_pb2.Logprobs] = {}
         for event in frame.events:
             kind = event.WhichOneof("event")
             if kind == "started":
                 self._apply(event.stream_id, _start, event.started)
+            elif kind == "logprobs":
+                logprobs[event.logprobs.entry] = event.logprobs.logprobs
             elif kind == "finished" and event.finished.reason == sampling_pb2.FINISH_REASON_STOP:
                 stopped.add(event.stream_id)
-        self._take_entries(frame, stopped)
+        self._take_entries(frame, stopped, logprobs)
         for event in frame.events:
             kind = event.WhichOneof("event")
             if kind == "finished":
@@ -99,13 +103,16 @@ class EngineLink:
             elif kind == "failed" and (stream := self._streams.pop(event.stream_id, None)):
                 stream.sink.failed(error_of(event.failed))
 
-    def _take_entries(self, frame: engine_pb2.GenerateManyResponse, stopped: set[int]) -> None:
+    def _take_entries(
+        self, frame: engine_pb2.GenerateManyResponse, stopped: set[int], logprobs: dict[int, sampling_pb2.Logprobs]
+    ) -> None:
         last_entries = {stream_id: entry for entry, stream_id in enumerate(frame.stream_ids)} if stopped else {}
         token_ids = list(frame.token_ids)
         taken = 0
         for entry, (stream_id, count) in enumerate(zip(frame.stream_ids, frame.token_counts, strict=True)):
             ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
-            self._apply(stream_id, _take, token_ids[taken : taken + count], ends_with_stop)
+            piece = token_ids[taken : taken + count]
+            self._apply(stream_id, _take, piece, ends_with_stop, logprobs.get(entry))
             taken += count
 
     def _apply(self, stream_id: int, give: Callable[..., None], *arguments: object) -> None:
@@ -123,11 +130,12 @@ class EngineLink:
 
 
 def _start(sink: EngineSink, started: engine_pb2.Started) -> None:
-    sink.started(started.prompt_tokens, started.cached_tokens)
+    prompt_logprobs = logprobs_of(started.prompt_logprobs) if started.HasField("prompt_logprobs") else None
+    sink.started(started.prompt_tokens, started.cached_tokens, prompt_logprobs)
 
 
-def _take(sink: EngineSink, token_ids: list[int], ends_with_stop: bool) -> None:
-    sink.delta(token_ids, ends_with_stop)
+def _take(sink: EngineSink, token_ids: list[int], ends_with_stop: bool, logprobs: sampling_pb2.Logprobs | None) -> None:
+    sink.delta(token_ids, ends_with_stop, None if logprobs is None else logprobs_of(logprobs))
 
 
 def _finish(sink: EngineSink, finished: engine_pb2.Finished) -> None:

@@ -13,11 +13,15 @@ import structlog
 from services.chassis.drain import Drain
 from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, ServiceError
 from services.tokenizer.choice import Choice
-from services.tokenizer.events import EngineSink, Finish, TextSink
+from services.tokenizer.events import EngineSink, Finish, Parsed, PromptDetail, TextSink
+from services.tokenizer.logprobs import Logprobs, with_bytes
 from services.tokenizer.metrics import TokenizerMetrics
-from services.tokenizer.prompt import Prompt
+from services.tokenizer.parsed_choice import ParsedChoice
+from services.tokenizer.prompt import ChatOutput, Prompt
+from services.tokenizer.prompt_detail import Echo, check_prompt_logprobs, prompt_detail
 from services.tokenizer.stop_strings import StopStrings
 from services.tokenizer.text_model import TextModel
+from services.tokenizer.text_tokenizer import TextTokenizer
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +51,16 @@ class TextSpec(Generic[EngineRequest]):
     deadline_seconds: float | None
     engine_request: Callable[[list[int], int, float | None], EngineRequest]
     """Makes the engine's request of prompt ids, index of the choice and seconds left."""
+    echo: Echo | None = None
+    """Gives the prompt's text to be told at the start; None tells none."""
+    prompt_logprobs: int | None = None
+    """Number of alternatives told of each prompt token; None tells no log probabilities of the prompt."""
+    complete: Callable[[TextTokenizer], None] | None = None
+    """Completes what `engine_request` makes by what only the model's vocabulary tells. Called once, before it."""
+    chat_output: ChatOutput | None = None
+    """Of a chat: what its answer may hold beside content."""
+    min_tokens: int = 0
+    """Tokens within which no stop string ends a choice."""
 
 
 class TextGenerator(Generic[EngineRequest]):
@@ -103,6 +117,7 @@ class TextGeneration(Generic[EngineRequest]):
         self._arrival = time.monotonic()
         self._places = spec.n
         self._choices: list[Choice] = []
+        self._prompt_token_ids: list[int] = []
         self._started = False
         self._completion_tokens = 0
         self._deadline: asyncio.TimerHandle | None = None
@@ -132,18 +147,30 @@ class TextGeneration(Generic[EngineRequest]):
             self._generator.metrics.cancelled.inc()
             self._end("cancelled")
 
-    def choice_started(self, prompt_tokens: int, cached_tokens: int) -> None:
+    def choice_started(self, prompt_tokens: int, cached_tokens: int, prompt_logprobs: Logprobs | None) -> None:
         """Pass on the first start of a choice."""
         if not self._started and not self.over:
             self._started = True
-            self._sink.started(self._model.name, prompt_tokens, cached_tokens)
+            spec = self._spec
+            prompt: PromptDetail | None = None
+            if spec.echo is not None or prompt_logprobs is not None:
+                prompt = prompt_detail(
+                    self._model.tokenizer, self._prompt_token_ids, spec.skip_special_tokens, spec.echo, prompt_logprobs
+                )
+            self._sink.started(self._model.name, prompt_tokens, cached_tokens, prompt)
 
-    def choice_delta(self, index: int, token_ids: list[int], text: str) -> None:
+    def choice_delta(
+        self, index: int, token_ids: list[int], text: str, logprobs: Logprobs | None, parsed: Parsed | None = None
+    ) -> None:
         """Pass on text."""
         if not self.over:
             self._completion_tokens += len(token_ids)
             self._generator.metrics.tokens.inc(len(token_ids))
-            self._sink.delta(index, token_ids, text)
+            if logprobs is None:
+                self._sink.delta(index, token_ids, text, None, parsed)
+            else:
+                told = with_bytes(self._model.tokenizer.table, token_ids, logprobs)
+                self._sink.delta(index, token_ids, text, told, parsed)
 
     def choice_finished(self, index: int, finish: Finish) -> None:
         """Pass on the end of a choice."""
@@ -170,6 +197,7 @@ class TextGeneration(Generic[EngineRequest]):
             prompt_token_ids = prompt.token_ids(tokenizer)
         self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
         self._check_length(len(prompt_token_ids))
+        check_prompt_logprobs(len(prompt_token_ids), self._spec.prompt_logprobs)
         return prompt_token_ids
 
     def _check_length(self, prompt_tokens: int) -> None:
@@ -184,13 +212,22 @@ class TextGeneration(Generic[EngineRequest]):
             )
 
     def _begin(self, prompt_token_ids: list[int]) -> None:
-        spec = self._spec
+        spec, tokenizer = self._spec, self._model.tokenizer
+        new_parser = spec.chat_output.parsers(tokenizer, prompt_token_ids) if spec.chat_output is not None else None
         log.info("generation started", request_id=spec.request_id, prompt_tokens=len(prompt_token_ids), n=spec.n)
         seconds_left = self._seconds_left()
+        self._prompt_token_ids = prompt_token_ids
+        if spec.complete is not None:
+            spec.complete(tokenizer)
         for index in range(spec.n):
-            decoder = self._model.tokenizer.decoder(prompt_token_ids, spec.skip_special_tokens)
-            matcher = spec.stops.matcher(spec.include_stop) if spec.stops is not None else None
-            choice = Choice(index, self, decoder, matcher, spec.include_stop)
+            matcher = spec.stops.matcher(spec.include_stop, spec.min_tokens) if spec.stops is not None else None
+            if spec.chat_output is None or new_parser is None:
+                decoder = tokenizer.decoder(prompt_token_ids, spec.skip_special_tokens)
+                choice = Choice(index, self, decoder, matcher, spec.include_stop)
+            else:
+                decoder = tokenizer.parsing_decoder(prompt_token_ids, spec.skip_special_tokens)
+                one_call = not spec.chat_output.tools.parallel
+                choice = ParsedChoice(index, self, decoder, matcher, spec.include_stop, new_parser(), one_call)
             self._choices.append(choice)
             request = spec.engine_request(prompt_token_ids, index, seconds_left)
             choice.cancel_stream = self._generator.start_stream(request, choice)

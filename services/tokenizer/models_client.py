@@ -12,6 +12,7 @@ import structlog
 from services.chassis.changes import Changes
 from services.chassis.errors import Loading, NotFound, Unavailable
 from services.chassis.status import error_of_call
+from services.tokenizer.output_parsers.selection import ParserNames
 from services.tokenizer.text_model import TextModel
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.tokenizer_files import KNOWN_NAMES, TokenizerFiles, TokenizerFilesError
@@ -29,12 +30,16 @@ class ModelsClient:
         address: of the engine, for logs and error texts.
         channel: an open channel to it.
         changes: is told of each change.
+        parsers: go before the output parsers that a model's files ask for.
     """
 
-    def __init__(self, address: str, channel: grpc.aio.Channel, changes: Changes) -> None:
+    def __init__(
+        self, address: str, channel: grpc.aio.Channel, changes: Changes, parsers: ParserNames | None = None
+    ) -> None:
         self._address = address
         self._stub = engine_pb2_grpc.EngineServiceStub(channel)
         self._changes = changes
+        self._parsers = parsers or ParserNames()
         self._messages: Mapping[str, models_pb2.Model] = {}
         self._tokenizers: dict[str, TextTokenizer] = {}
         # Why a tokenizer cannot be used, by digest; tried again on the next connection.
@@ -130,6 +135,13 @@ class ModelsClient:
         # An engine may send files that text work has no use for.
         whole = {name: bytes(content) for name, content in contents.items() if name in KNOWN_NAMES}
         files = TokenizerFiles.verified(whole, {name: digests[name] for name in whole})
-        tokenizer = await asyncio.to_thread(TextTokenizer, files)
-        log.info("tokenizer ready", model=model, files=sorted(whole), encoder=tokenizer.encoder_backend)
+        tokenizer = await asyncio.to_thread(TextTokenizer, files, self._parsers)
+        log.info(
+            "tokenizer ready",
+            model=model,
+            files=sorted(whole),
+            encoder=tokenizer.encoder_backend,
+            tool_parser=tokenizer.output_format.tools,
+            reasoning_parser=tokenizer.output_format.reasoning,
+        )
         return tokenizer

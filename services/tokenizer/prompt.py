@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from services.chassis.errors import InvalidRequest
+from services.tokenizer.output_parsers.port import OutputParser
 from services.tokenizer.segment import Segment
 from services.tokenizer.text_tokenizer import TextTokenizer
+from services.tokenizer.tool_prompt import with_tool_prompt
+from services.tokenizer.tool_use import ToolUse
+
+# Tokens that hold a tag at the end of a prompt and the white space after it.
+_PROMPT_END = 16
 
 
 class Prompt(Protocol):
@@ -75,11 +81,16 @@ class ChatPrompt:
     continue_final_message: bool
     template_variables: Mapping[str, object]
     size: int
+    tools: Sequence[Mapping[str, object]] = ()
 
     def segments(self, tokenizer: TextTokenizer) -> list[Segment]:
-        """Render the conversation with the model's chat template."""
+        """Render the conversation with the model's chat template; one that knows no tools gets them as text."""
+        messages, tools = self.messages, self.tools
+        if not tokenizer.takes_tools:
+            messages, tools = with_tool_prompt(messages, tools), ()
         return tokenizer.render_chat(
-            self.messages,
+            messages,
+            tools or None,
             add_generation_prompt=self.add_generation_prompt,
             continue_final_message=self.continue_final_message,
             template_variables=self.template_variables,
@@ -88,3 +99,27 @@ class ChatPrompt:
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Render and encode."""
         return tokenizer.encode_segments(self.segments(tokenizer))
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOutput:
+    """What the answer to a chat may hold beside content.
+
+    Attributes:
+        tools: those that may be called.
+        continued: the text of the assistant's message that the output goes on with; "" begins a new one.
+    """
+
+    tools: ToolUse
+    continued: str = ""
+
+    def parsers(self, tokenizer: TextTokenizer, prompt_token_ids: Sequence[int]) -> Callable[[], OutputParser] | None:
+        """What makes a parser for each choice; None where all text is content.
+
+        Raises:
+            Unsupported: the model may call tools, but how it writes calls is not known.
+        """
+        output_format = tokenizer.output_format
+        end = self.continued or tokenizer.decode(prompt_token_ids[-_PROMPT_END:], skip_special_tokens=False)
+        opened = output_format.opens_reasoning(end, continued=bool(self.continued))
+        return output_format.parsers(self.tools, reasoning_opened=opened)

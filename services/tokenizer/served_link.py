@@ -8,9 +8,10 @@ import structlog
 
 from services.chassis.errors import InternalError, InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
-from services.tokenizer import wire
-from services.tokenizer.events import Finish
+from services.tokenizer import logprobs_wire, tools_wire, wire
+from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration, TextGenerator
+from services.tokenizer.logprobs import TextLogprobs
 from streamomni.engine.v1 import engine_pb2
 from streamomni.text.v1 import text_pb2
 
@@ -26,8 +27,24 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
         super().__init__()
         self._forget()
 
-    def add_text(self, stream_id: int, index: int, token_ids: list[int], text: str) -> None:
+    def add_text(
+        self,
+        stream_id: int,
+        index: int,
+        token_ids: list[int],
+        text: str,
+        logprobs: TextLogprobs | None = None,
+        parsed: Parsed | None = None,
+    ) -> None:
         """Add an entry."""
+        if logprobs is not None or parsed is not None:
+            detail = text_pb2.EntryDetail(entry=len(self._stream_ids))
+            if logprobs is not None:
+                detail.logprobs.CopyFrom(logprobs_wire.text_logprobs(logprobs))
+            if parsed is not None:
+                detail.reasoning = parsed.reasoning
+                detail.tool_calls.extend(tools_wire.pieces(parsed))
+            self.add_event(text_pb2.StreamEvent(stream_id=stream_id, detail=detail))
         self._stream_ids.append(stream_id)
         self._indices.append(index)
         self._any_index |= index
@@ -125,12 +142,19 @@ class _LinkSink:
         self._outbox = outbox
         self._live = live
 
-    def started(self, model: str, prompt_tokens: int, cached_tokens: int) -> None:
-        event = text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, model=model)
+    def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
+        event = logprobs_wire.started(model, prompt_tokens, cached_tokens, prompt)
         self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, started=event))
 
-    def delta(self, index: int, token_ids: list[int], text: str) -> None:
-        self._outbox.add_text(self._stream_id, index, token_ids, text)
+    def delta(
+        self,
+        index: int,
+        token_ids: list[int],
+        text: str,
+        logprobs: TextLogprobs | None = None,
+        parsed: Parsed | None = None,
+    ) -> None:
+        self._outbox.add_text(self._stream_id, index, token_ids, text, logprobs, parsed)
 
     def finished(self, index: int, finish: Finish) -> None:
         event = wire.finished(index, finish)

@@ -13,9 +13,10 @@ import structlog
 from services.chassis.errors import InvalidRequest, ServiceError, Unavailable
 from services.chassis.link_server import serve_link
 from services.chassis.mailbox import Mailbox
-from services.tokenizer import wire
-from services.tokenizer.events import Finish
+from services.tokenizer import logprobs_wire, tools_wire, wire
+from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration
+from services.tokenizer.logprobs import TextLogprobs
 from services.tokenizer.models_client import ModelsClient
 from services.tokenizer.prompt import ChatPrompt
 from services.tokenizer.served_link import Generator, ServedLink, TextOutbox
@@ -130,12 +131,25 @@ class _CallSink:
         self.mailbox = Mailbox[text_pb2.GenerateResponse](_BACKLOG_LIMIT_BYTES)
         self._unfinished = choices
 
-    def started(self, model: str, prompt_tokens: int, cached_tokens: int) -> None:
-        event = text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, model=model)
-        self._put(text_pb2.GenerateResponse(started=event))
+    def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
+        event = logprobs_wire.started(model, prompt_tokens, cached_tokens, prompt)
+        # What is told of a prompt may fill the backlog by itself before its reader had a chance. The context bounds it.
+        self.mailbox.put(text_pb2.GenerateResponse(started=event), 0)
 
-    def delta(self, index: int, token_ids: list[int], text: str) -> None:
-        self._put(text_pb2.GenerateResponse(delta=text_pb2.Delta(index=index, token_ids=token_ids, text=text)))
+    def delta(
+        self,
+        index: int,
+        token_ids: list[int],
+        text: str,
+        logprobs: TextLogprobs | None = None,
+        parsed: Parsed | None = None,
+    ) -> None:
+        message = None if logprobs is None else logprobs_wire.text_logprobs(logprobs)
+        delta = text_pb2.Delta(index=index, token_ids=token_ids, text=text, logprobs=message)
+        if parsed is not None:
+            delta.reasoning = parsed.reasoning
+            delta.tool_calls.extend(tools_wire.pieces(parsed))
+        self._put(text_pb2.GenerateResponse(delta=delta))
 
     def finished(self, index: int, finish: Finish) -> None:
         self._put(text_pb2.GenerateResponse(finished=wire.finished(index, finish)))

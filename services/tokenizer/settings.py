@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from services.chassis.settings import ServiceSettings
+from services.tokenizer.output_parsers.selection import ReasoningParserName, ToolParserName
 
 
 class TokenizerSettings(ServiceSettings):
@@ -27,5 +28,9 @@ class TokenizerSettings(ServiceSettings):
     """Most choices under way at once; the next is refused."""
     drain_seconds: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     """Time that running generations get when the service ends."""
+    tool_parser: ToolParserName | None = None
+    """Parser of tool calls; unset: by the model's files."""
+    reasoning_parser: ReasoningParserName | None = None
+    """Parser of reasoning; unset: by the model's files."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

@@ -64,9 +64,13 @@ class StopStrings:
         self._link_shorter_suffixes()
         self.first_characters = re.compile(f"[{re.escape(''.join(self.steps[0]))}]") if checked else None
 
-    def matcher(self, include_stop_str_in_output: bool = False) -> StopMatcher:
-        """A matcher for one generation. With `include_stop_str_in_output` the text ends with the stop, else before."""
-        return StopMatcher(self, include_stop_str_in_output)
+    def matcher(self, include_stop_str_in_output: bool = False, min_tokens: int = 0) -> StopMatcher:
+        """A matcher for one generation. With `include_stop_str_in_output` the text ends with the stop, else before.
+
+        A stop that is completed by one of the first `min_tokens` tokens does not count, as in vLLM; one that only
+        begins there does.
+        """
+        return StopMatcher(self, include_stop_str_in_output, min_tokens)
 
     def _add(self, stop: str) -> None:
         state = 0
@@ -95,13 +99,20 @@ class StopStrings:
 class StopMatcher:
     """Watches one generation's text. Holds back only the longest suffix that may still become a stop."""
 
-    __slots__ = ("_held", "_include", "_state", "_stops")
+    __slots__ = ("_counts", "_held", "_include", "_state", "_stops", "_tokens_left")
 
-    def __init__(self, stops: StopStrings, include_stop_str_in_output: bool) -> None:
+    def __init__(self, stops: StopStrings, include_stop_str_in_output: bool, min_tokens: int) -> None:
         self._stops = stops
         self._include = include_stop_str_in_output
+        self._tokens_left = min_tokens
+        self._counts = True
         self._state = 0
         self._held = ""
+
+    def begin_token(self) -> None:
+        """Say that what is fed from here on is of the next token."""
+        self._counts = self._tokens_left <= 0
+        self._tokens_left -= 1
 
     def feed(self, text: str) -> StopResult:
         """Take the next text; after a match nothing more may be fed."""
@@ -114,7 +125,7 @@ class StopMatcher:
         for position, character in enumerate(text):
             state = steps[state].get(character, 0)
             stop = completed[state]
-            if stop is not None:
+            if stop is not None and self._counts:
                 return self._matched(stop, text, position + 1)
         seen = self._held + text
         certain = len(seen) - self._stops.depths[state]

@@ -11,10 +11,13 @@ from services.chassis.errors import InvalidRequest
 from services.tokenizer.chat_template import ChatTemplate
 from services.tokenizer.decoder import IncrementalDecoder, decoder_for
 from services.tokenizer.encoder import Encoder
+from services.tokenizer.output_parsers.selection import ParserNames, output_format, takes_tools
 from services.tokenizer.segment import Segment
 from services.tokenizer.special_tokens import eos_token_ids
 from services.tokenizer.token_table import DecoderKind, TokenTable
 from services.tokenizer.tokenizer_files import TOKENIZER_JSON, TokenizerFiles
+
+_BY_FILES = ParserNames()
 
 
 class TextTokenizer:
@@ -22,13 +25,26 @@ class TextTokenizer:
 
     Building takes 0.3 to 4 s of CPU, by the size of the vocabulary: do it in a thread.
 
+    Args:
+        files: of the tokenizer.
+        parsers: go before the parsers that the files ask for.
+
     Raises:
         TokenizerFilesError: the files cannot be read.
     """
 
-    __slots__ = ("_encoder", "_reference", "_template", "eos_token_ids", "table")
+    __slots__ = (
+        "_encoder",
+        "_parsing_table",
+        "_reference",
+        "_template",
+        "eos_token_ids",
+        "output_format",
+        "table",
+        "takes_tools",
+    )
 
-    def __init__(self, files: TokenizerFiles) -> None:
+    def __init__(self, files: TokenizerFiles, parsers: ParserNames = _BY_FILES) -> None:
         tokenizer_json = files.contents[TOKENIZER_JSON]
         self.table = TokenTable.from_tokenizer_json(tokenizer_json)
         self._encoder = Encoder(tokenizer_json)
@@ -36,6 +52,10 @@ class TextTokenizer:
         self._reference = Tokenizer.from_buffer(tokenizer_json) if self.table.kind is DecoderKind.OTHER else None
         self._template = ChatTemplate.from_files(files, self.table.added_tokens)
         self.eos_token_ids = eos_token_ids(files, self.table)
+        source = "" if self._template is None else self._template.source
+        self.takes_tools = takes_tools(source)
+        self.output_format = output_format(source, {token.content for token in self.table.added_tokens}, parsers)
+        self._parsing_table = self.table.showing(self.output_format.tags)
 
     @property
     def vocab_size(self) -> int:
@@ -92,6 +112,10 @@ class TextTokenizer:
     def decoder(self, prompt_token_ids: Sequence[int], skip_special_tokens: bool = True) -> IncrementalDecoder:
         """A decoder for the tokens generated after this prompt (see `decoder_for`)."""
         return decoder_for(self.table, self._reference, prompt_token_ids, skip_special_tokens)
+
+    def parsing_decoder(self, prompt_token_ids: Sequence[int], skip_special_tokens: bool = True) -> IncrementalDecoder:
+        """The same for an output parser: the special tokens that it looks for are shown, whatever is skipped."""
+        return decoder_for(self._parsing_table, self._reference, prompt_token_ids, skip_special_tokens)
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of token ids, exactly as streaming them gives it. Ids that do not exist give no text."""

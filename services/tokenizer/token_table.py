@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from services.tokenizer.tokenizer_files import TokenizerFilesError
@@ -86,6 +86,18 @@ class TokenTable:
     def vocab_size(self) -> int:
         """One more than the highest token id. Ids may have gaps, and a model's own table may be larger."""
         return max(self.token_bytes, default=-1) + 1
+
+    def showing(self, contents: Collection[str]) -> TokenTable:
+        """The same table with these added tokens not special, so that they are always shown."""
+        shown = {token.id for token in self.added_tokens if token.special and token.content in contents}
+        if not shown:
+            return self
+        texts = {token_id: self.texts[token_id] for token_id in shown if token_id in self.texts}
+        return replace(
+            self,
+            special_ids=self.special_ids - shown,
+            texts_without_special={**self.texts_without_special, **texts},
+        )
 
     @property
     def added_ids(self) -> frozenset[int]:

@@ -12,15 +12,21 @@ from google.protobuf.message import Message
 from services.chassis.errors import InvalidRequest, ServiceError, Unsupported
 from services.chassis.status import status_of
 from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.fill_in_the_middle import FillInTheMiddlePrompt, end_token_ids
 from services.tokenizer.generation import TextSpec
-from services.tokenizer.prompt import ChatPrompt, Prompt, TextPrompt, TokenPrompt
+from services.tokenizer.prompt import ChatOutput, ChatPrompt, Prompt, TextPrompt, TokenPrompt
+from services.tokenizer.prompt_detail import Echo
 from services.tokenizer.stop_strings import StopStrings
+from services.tokenizer.text_tokenizer import TextTokenizer
+from services.tokenizer.tool_use import ToolMode
+from services.tokenizer.tools_wire import check_tool_results, tool_use
 from streamomni.engine.v1 import engine_pb2, sampling_pb2
 from streamomni.text.v1 import chat_pb2, text_pb2
 
 _REASON_OF_MESSAGE = {
     sampling_pb2.FINISH_REASON_STOP: FinishReason.STOP,
     sampling_pb2.FINISH_REASON_LENGTH: FinishReason.LENGTH,
+    sampling_pb2.FINISH_REASON_TOOL_CALLS: FinishReason.TOOL_CALLS,
 }
 _MESSAGE_OF_REASON = {reason: message for message, reason in _REASON_OF_MESSAGE.items()}
 
@@ -36,7 +42,7 @@ def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.Generate
         raise InvalidRequest("request_id is longer than 256 characters; shorten it", param="request_id")
     if not request.request_id:
         request.request_id = f"req-{uuid.uuid4().hex}"
-    _refuse_unbuilt(request)
+    chat_output = _chat_output(request)
     return TextSpec(
         request_id=request.request_id,
         model=request.model,
@@ -47,6 +53,11 @@ def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.Generate
         skip_special_tokens=_optional(request, "skip_special_tokens", True),
         deadline_seconds=request.deadline_ms / 1000 if request.HasField("deadline_ms") else None,
         engine_request=lambda ids, index, seconds: _engine_request(request, ids, index, seconds),
+        echo=_echo(request),
+        prompt_logprobs=_optional(request.sampling_params, "prompt_logprobs", None),
+        complete=(lambda tokenizer: _add_fill_ends(request, tokenizer)) if request.text.HasField("suffix") else None,
+        chat_output=chat_output,
+        min_tokens=request.sampling_params.min_tokens,
     )
 
 
@@ -57,11 +68,7 @@ def chat_prompt(chat: chat_pb2.ChatPrompt) -> ChatPrompt:
         InvalidRequest: a field is malformed.
         Unsupported: it asks for what is not built.
     """
-    if chat.tools or chat.tool_choice.mode not in (
-        chat_pb2.ToolChoice.MODE_UNSPECIFIED,
-        chat_pb2.ToolChoice.MODE_NONE,
-    ):
-        raise Unsupported("tools are not built yet; leave tools and tool_choice unset", param="tools")
+    check_tool_results(chat)
     continues = chat.continue_final_message
     return ChatPrompt(
         messages=[_message(message) for message in chat.messages],
@@ -69,6 +76,7 @@ def chat_prompt(chat: chat_pb2.ChatPrompt) -> ChatPrompt:
         continue_final_message=continues,
         template_variables=_template_variables(chat),
         size=chat.ByteSize(),
+        tools=tool_use(chat).template_objects,
     )
 
 
@@ -90,6 +98,7 @@ def finished(index: int, finish: Finish) -> text_pb2.Finished:
             prompt_tokens=finish.usage.prompt_tokens,
             completion_tokens=finish.usage.completion_tokens,
             cached_tokens=finish.usage.cached_tokens,
+            reasoning_tokens=finish.usage.reasoning_tokens,
         ),
     )
     if isinstance(finish.matched_stop, str):
@@ -104,20 +113,54 @@ def failed(stream_id: int, error: ServiceError) -> text_pb2.StreamEvent:
     return text_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
 
 
-def _refuse_unbuilt(request: text_pb2.GenerateRequest) -> None:
-    if request.echo:
-        raise Unsupported("echo is not built yet; leave it unset", param="echo")
+def _chat_output(request: text_pb2.GenerateRequest) -> ChatOutput | None:
+    """What a chat's answer may hold; where it must hold calls, the engine is asked to see to it."""
+    if request.WhichOneof("prompt") != "chat":
+        return None
+    tools, params = tool_use(request.chat), request.sampling_params
+    if tools.mode is not ToolMode.NONE and params.HasField("structured_output"):
+        raise Unsupported(
+            "structured output and tools in one request are not supported; leave one of them out, or set tool_choice"
+            " to none",
+            param="structured_output",
+        )
+    if params.HasField("structured_output"):
+        # It holds from the first token on, so that the output is nothing but content.
+        return None
+    schema = tools.json_schema()
+    if schema is not None:
+        params.structured_output.json_schema_json = schema
+    last = request.chat.messages[-1] if request.chat.messages else None
+    continued = last.text if request.chat.continue_final_message and last is not None else ""
+    return ChatOutput(tools, continued)
+
+
+def _add_fill_ends(request: text_pb2.GenerateRequest, tokenizer: TextTokenizer) -> None:
+    request.sampling_params.stop_token_ids.extend(end_token_ids(tokenizer.table.added_tokens))
+
+
+def _echo(request: text_pb2.GenerateRequest) -> Echo | None:
+    if not request.echo:
+        return None
+    kind = request.WhichOneof("prompt")
+    if kind == "chat":
+        raise InvalidRequest("echo is for prompts of text and token ids, not for chats; leave it unset", param="echo")
+    if kind == "tokens":
+        skip_special_tokens = _optional(request, "skip_special_tokens", True)
+        return lambda tokenizer, ids: tokenizer.decode(ids, skip_special_tokens)
     if request.text.HasField("suffix"):
-        raise Unsupported("suffix is not built yet; leave it unset", param="suffix")
-    for name in ("logprobs", "prompt_logprobs"):
-        if request.sampling_params.HasField(name):
-            raise Unsupported(f"{name} with text is not built yet; leave it unset", param=name)
+        raise InvalidRequest("echo and suffix exclude each other; set one of them", param="echo")
+    text = request.text.text
+    return lambda tokenizer, ids: text
 
 
 def _prompt(request: text_pb2.GenerateRequest) -> Prompt:
     kind = request.WhichOneof("prompt")
     if kind == "text":
-        return TextPrompt(request.text.text, _optional(request.text, "add_special_tokens", True))
+        add_special_tokens = _optional(request.text, "add_special_tokens", True)
+        if request.text.HasField("suffix"):
+            return FillInTheMiddlePrompt(request.text.text, request.text.suffix, add_special_tokens)
+        return TextPrompt(request.text.text, add_special_tokens)
     if kind == "tokens":
         return TokenPrompt(list(request.tokens.token_ids))
     if kind == "chat":

@@ -63,11 +63,16 @@ class LiveEngine:
             self._stepped.set()
 
     def start(
-        self, prompt_token_ids: Sequence[int], sampling: Sampling, cache_salt: str | None = None, priority: int = 0
+        self,
+        prompt_token_ids: Sequence[int],
+        sampling: Sampling,
+        cache_salt: str | None = None,
+        priority: int = 0,
+        constraint: object | None = None,
     ) -> Record:
         """Queue a request."""
         record = Record(f"contract-{next(self._numbers)}")
-        request = EngineRequest(record.request_id, prompt_token_ids, sampling, priority, cache_salt)
+        request = EngineRequest(record.request_id, prompt_token_ids, sampling, priority, cache_salt, None, constraint)
         self._records[record.request_id] = record
         self.engine.add(request)
         return record
@@ -77,6 +82,16 @@ class LiveEngine:
     ) -> Record:
         """Queue a request and wait for its end."""
         return await self.end_of(self.start(prompt_token_ids, sampling, cache_salt))
+
+    async def launch(self, prompt_token_ids: Sequence[int], sampling: Sampling) -> Record:
+        """Compile the sampling's structured output and queue a request."""
+        assert sampling.structured_output is not None
+        constraint = await self.engine.compile(sampling.structured_output)
+        return self.start(prompt_token_ids, sampling, constraint=constraint)
+
+    async def constrained(self, prompt_token_ids: Sequence[int], sampling: Sampling) -> Record:
+        """The same, and wait for its end."""
+        return await self.end_of(await self.launch(prompt_token_ids, sampling))
 
     async def end_of(self, record: Record) -> Record:
         """Wait for the end of a request."""

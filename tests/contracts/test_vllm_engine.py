@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tokenizers import Tokenizer
 
 from tests.contracts.contract_requests import PLACES
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.live_engine import LiveEngine, live_engine
+from tests.contracts.structured_contract import StructuredContract
 from tests.contracts.vllm_processes import vllm_processes
 
 
@@ -26,5 +28,8 @@ async def live(model_directory: Path) -> AsyncGenerator[LiveEngine, None]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-class TestVllmEngine(EngineContract):
-    pass
+class TestVllmEngine(EngineContract, StructuredContract):
+    @pytest.fixture(scope="class")
+    def tokenizer(self, model_directory: Path) -> Tokenizer:
+        """The model's tokenizer."""
+        return Tokenizer.from_file(str(model_directory / "tokenizer.json"))

@@ -27,7 +27,9 @@ class Caller(Protocol):
 class HttpCaller:
     """A completion over HTTP, streamed or not; leaving closes the connection."""
 
-    def __init__(self, service: Service, prompt_token_ids: list[int], max_tokens: int, *, stream: bool) -> None:
+    def __init__(
+        self, service: Service, prompt_token_ids: list[int] | list[list[int]], max_tokens: int, *, stream: bool
+    ) -> None:
         body = json.dumps(
             {
                 "model": service.model,

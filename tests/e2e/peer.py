@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,18 @@ import httpx
 from tests.e2e.service import free_ports, wait_until
 
 MAX_TOKENS = 40
+
+# What our engine gives vLLM on a CPU, so that both compute the same numbers in the same steps.
+_ARGUMENTS = (
+    "--dtype=float32",
+    "--enforce-eager",
+    "--enable-chunked-prefill",
+    "--max-num-batched-tokens=256",
+    f"--kv-cache-memory-bytes={2 * 1024**3}",
+    "--worker-cls=services.engine.vllm_adapter.cpu_worker.SeededCPUWorker",
+    "--disable-uvicorn-access-log",
+)
+_ENVIRONMENT = {"TORCH_COMPILE_DISABLE": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "VLLM_NO_USAGE_STATS": "1"}
 
 
 @dataclass(frozen=True)
@@ -25,21 +39,27 @@ class PeerAnswer:
     finish_reason: str
 
 
-def peer_answers(model: Path, prompts: Sequence[str], log_file: Path) -> dict[str, PeerAnswer]:
-    """Start vLLM's server, ask it each prompt as a chat at temperature 0, and end it."""
+@contextmanager
+def running_peer(model: Path, log_file: Path, *options: str) -> Iterator[str]:
+    """Start vLLM's server on a model, under the name that our service gives it, yield its URL, and end it."""
     (port,) = free_ports(1)
-    arguments = ["--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill"]
-    arguments += ["--kv-cache-memory-bytes", str(2 * 1024**3), "--host", "127.0.0.1", "--port", str(port)]
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), *arguments]
+    where = [f"--model={model}", f"--served-model-name={model.name}", "--host=127.0.0.1", f"--port={port}"]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *where, *_ARGUMENTS, *options]
     with log_file.open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        environment = {**os.environ, **_ENVIRONMENT}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until(lambda: _is_up(process, url), 180, "vLLM's server is not up")
-        return {prompt: _ask(url, str(model), prompt) for prompt in prompts}
+        yield url
     finally:
         process.terminate()
         process.wait(60)
+
+
+def peer_answers(url: str, model: str, prompts: Sequence[str]) -> dict[str, PeerAnswer]:
+    """Ask a running peer each prompt as a chat at temperature 0."""
+    return {prompt: _ask(url, model, prompt) for prompt in prompts}
 
 
 def _is_up(process: subprocess.Popen[bytes], url: str) -> bool:

@@ -61,7 +61,7 @@ async def served(tick: float = 0.001, limit: int = 16, shape: Shape | None = Non
     admission = Drain(limit, "generations")
     loads: list[Load] = []
     async with loader.load() as engine, asyncio.TaskGroup() as group:
-        generations = Generations(engine, admission, metrics, loads.append)
+        generations = Generations(engine, admission, metrics, loads.append, group)
         running = group.create_task(engine.run(generations.on_step))
         yield Served(loader.engine, admission, generations, registry, loads)
         running.cancel()

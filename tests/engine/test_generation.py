@@ -107,9 +107,9 @@ async def test_refusal_by_the_engine_gives_all_places_back() -> None:
     engine = RefusesThird(Shape(), iter_ones, 0.001)
     loads: list[Load] = []
     metrics = EngineMetrics(CollectorRegistry()).of_model("m")
-    generations = Generations(engine, admission, metrics, loads.append)
     sink = RecordingSink()
     async with asyncio.TaskGroup() as group:
+        generations = Generations(engine, admission, metrics, loads.append, group)
         running = group.create_task(engine.run(generations.on_step))
         with pytest.raises(InvalidRequest):
             generations.start(GenerationSpec("r", [1, 2], ENDLESS, n=4), sink)

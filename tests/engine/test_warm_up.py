@@ -24,7 +24,7 @@ async def generations(shape: Shape | None = None) -> AsyncGenerator[tuple[Genera
     admission = Drain(4, "generations")
     metrics = EngineMetrics(CollectorRegistry()).of_model("m")
     async with loader.load() as engine, asyncio.TaskGroup() as group:
-        served = Generations(engine, admission, metrics, lambda load: None)
+        served = Generations(engine, admission, metrics, lambda load: None, group)
         running = group.create_task(engine.run(served.on_step))
         yield served, loader.engine, admission
         running.cancel()

@@ -10,8 +10,18 @@ from services.engine import wire
 from services.engine.generation import Usage
 from services.engine.models import ModelState, ModelStatus
 from services.engine.port import Finish, FinishReason, Limits, Load, Logprobs, Prefilled, Sampling
+from services.engine.structured_output import (
+    Choice,
+    Grammar,
+    JsonObject,
+    JsonSchema,
+    Regex,
+    StructuralTag,
+    StructuredOutput,
+)
 from services.engine.validation import GenerationSpec
 from streamomni.engine.v1 import engine_pb2, models_pb2, sampling_pb2
+from streamomni.engine.v1.sampling_pb2 import StructuredOutput as StructuredOutputMessage
 from tests.engine.engine_service import generate_request
 
 COLUMNS = Logprobs([-0.5, -1.5], [1, 7], 2, [1, 2, 3, 4], [-0.5, -2.0, -0.25, -0.75])
@@ -63,6 +73,33 @@ def test_every_sampling_field_is_read_or_refused() -> None:
             assert wire.generation_spec(request) != wire.generation_spec(plain), name
         except Unsupported as refusal:
             assert refusal.param == name
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (StructuredOutputMessage(json_schema_json="{}"), JsonSchema("{}")),
+        (StructuredOutputMessage(json_object=StructuredOutputMessage.AnyJsonObject()), JsonObject()),
+        (StructuredOutputMessage(regex="a"), Regex("a")),
+        (StructuredOutputMessage(grammar="g"), Grammar("g")),
+        (StructuredOutputMessage(choice=StructuredOutputMessage.Choices(values=["a", "b"])), Choice(("a", "b"))),
+        (StructuredOutputMessage(structural_tag_json="{}"), StructuralTag("{}")),
+    ],
+)
+def test_structured_output_keeps_its_kind(message: StructuredOutputMessage, expected: StructuredOutput) -> None:
+    """Each kind of the message is a type of its own, with the text as it was sent."""
+    request = generate_request()
+    request.sampling_params.structured_output.CopyFrom(message)
+    assert wire.generation_spec(request).sampling.structured_output == expected
+
+
+def test_structured_output_without_a_constraint_is_refused() -> None:
+    """A message that constrains nothing is no message that allows all."""
+    request = generate_request()
+    request.sampling_params.structured_output.SetInParent()
+    with pytest.raises(InvalidRequest) as refused:
+        wire.generation_spec(request)
+    assert refused.value.param == "structured_output"
 
 
 def test_every_request_field_is_read_or_refused() -> None:

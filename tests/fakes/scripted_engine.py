@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 
-from services.chassis.errors import InvalidRequest
+from services.chassis.errors import InvalidRequest, Unsupported
 from services.engine.port import (
     Engine,
     EngineDead,
@@ -23,6 +24,7 @@ from services.engine.port import (
     Prefilled,
     Step,
 )
+from services.engine.structured_output import Choice, StructuredOutput
 from tests.fakes.prefix_cache import PrefixCache
 
 Script = Callable[[EngineRequest], Iterator[int]]
@@ -132,6 +134,7 @@ class ScriptedEngine:
 
     def __init__(self, shape: Shape, script: Script, tick_seconds: float) -> None:
         self.tick_seconds = tick_seconds
+        self.compile_seconds = 0.0
         self.closed = False
         self._shape = shape
         self._script = script
@@ -147,6 +150,17 @@ class ScriptedEngine:
     def limits(self) -> Limits:
         """What requests may ask."""
         return self._shape.limits
+
+    async def compile(self, output: StructuredOutput) -> object:
+        """Take a choice after `compile_seconds`, the first of which is then said, a byte a token.
+
+        Raises:
+            Unsupported: it is another kind.
+        """
+        await asyncio.sleep(self.compile_seconds)
+        if not isinstance(output, Choice):
+            raise Unsupported("the scripted engine knows choices only", param="structured_output")
+        return output
 
     def add(self, request: EngineRequest) -> None:
         """Queue a request.
@@ -224,7 +238,10 @@ class ScriptedEngine:
         room = shape.limits.context_length - len(request.prompt_token_ids)
         most = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
         ends = frozenset() if sampling.ignore_eos else frozenset(shape.end_token_ids)
-        return _Live(request, self._script(request), most, frozenset(sampling.stop_token_ids), ends)
+        script = self._script(request)
+        if isinstance(request.constraint, Choice):
+            script = chain(request.constraint.values[0].encode(), repeat(shape.end_token_ids[0]))
+        return _Live(request, script, most, frozenset(sampling.stop_token_ids), ends)
 
     def _advance(self, live: _Live) -> Output:
         request, sampling = live.request, live.request.sampling

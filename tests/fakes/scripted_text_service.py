@@ -11,13 +11,17 @@ from typing import Any
 import grpc.aio
 
 from services.chassis.changes import Changes
-from services.chassis.errors import ServiceError
+from services.chassis.errors import DeadlineExceeded, InvalidRequest, NotFound, ServiceError
 from services.chassis.grpc_server import grpc_server
 from services.chassis.status import status_of
+from services.tokenizer.stop_strings import StopStrings
 from streamomni.engine.v1 import models_pb2, sampling_pb2
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
 
 SERVICE = "streamomni.text.v1.TextService"
+CONTEXT_LENGTH = 4096
+PROMPT_TOKENS = 3
+MAX_CHOICES = 128
 
 Event = text_pb2.Started | text_pb2.Delta | text_pb2.Finished
 # What a generation does: its events, one frame each, or a ServiceError.
@@ -28,11 +32,11 @@ def model(
     name: str = "scripted", state: models_pb2.ModelState.ValueType = models_pb2.MODEL_STATE_READY
 ) -> models_pb2.Model:
     """A model of the scripted service."""
-    limits = models_pb2.ModelLimits(context_length=4096, vocab_size=49152)
+    limits = models_pb2.ModelLimits(context_length=CONTEXT_LENGTH, vocab_size=49152)
     return models_pb2.Model(name=name, state=state, created_unix_s=1_700_000_000, limits=limits)
 
 
-def started(request: text_pb2.GenerateRequest, prompt_tokens: int = 3) -> text_pb2.Started:
+def started(request: text_pb2.GenerateRequest, prompt_tokens: int = PROMPT_TOKENS) -> text_pb2.Started:
     """The first event of a generation."""
     return text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=1, model=request.model)
 
@@ -44,7 +48,7 @@ def finished(
     **matched: Any,
 ) -> text_pb2.Finished:
     """The last event of a choice."""
-    usage = sampling_pb2.Usage(prompt_tokens=3, completion_tokens=completion_tokens, cached_tokens=1)
+    usage = sampling_pb2.Usage(prompt_tokens=PROMPT_TOKENS, completion_tokens=completion_tokens, cached_tokens=1)
     return text_pb2.Finished(index=index, reason=reason, usage=usage, **matched)
 
 
@@ -60,22 +64,42 @@ def prompt_text(request: text_pb2.GenerateRequest) -> str:
 
 
 async def echo(request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
-    """Say the prompt back, a word a token, in every choice."""
+    """Say the prompt back, a word a token, in every choice; with ignore_eos again and again."""
     words = [f"{word} " for word in prompt_text(request).split()]
     choices = range(request.n if request.HasField("n") else 1)
+    sampling = request.sampling_params
+    most = sampling.max_tokens if sampling.HasField("max_tokens") else CONTEXT_LENGTH - PROMPT_TOKENS
+    matcher = StopStrings(request.stop).matcher(request.include_stop_str_in_output)
+    reason, tokens = sampling_pb2.FINISH_REASON_STOP, 0
+    matched: dict[str, Any] = {}
     yield started(request)
-    for position, word in enumerate(words):
+    for token_id, word in itertools.cycle(enumerate(words)) if sampling.ignore_eos else enumerate(words):
+        stopped = token_id in sampling.stop_token_ids
+        result = matcher.feed("" if stopped and not request.include_stop_str_in_output else word)
         for index in choices:
-            yield text_pb2.Delta(index=index, token_ids=[position], text=word)
+            yield text_pb2.Delta(index=index, token_ids=[token_id], text=result.text)
+        tokens += 1
+        if stopped or result.match is not None:
+            matched = {"stop_string": result.match.stop} if result.match else {"stop_token_id": token_id}
+            break
+        if tokens == most:
+            reason = sampling_pb2.FINISH_REASON_LENGTH
+            break
+        if tokens >= len(words):
+            # What goes on and on does so at the pace of a model.
+            await asyncio.sleep(0.001)
+    held_back = matcher.flush()
     for index in choices:
-        yield finished(len(words), index)
+        if held_back:
+            yield text_pb2.Delta(index=index, text=held_back)
+        yield finished(tokens, index, reason, **matched)
 
 
 class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
     """Implements TextService; each generation runs `script`.
 
     `requests` are those that were started, `cancelled` the request ids of those
-    that were cancelled before their end, `live` the number of running ones.
+    that their callers or their deadlines cut off, `live` the number of running ones.
     """
 
     def __init__(self, script: Script = echo) -> None:
@@ -98,15 +122,31 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         self._changes.mark()
 
     async def run(self, request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
-        """Run one generation."""
+        """Run one generation.
+
+        Raises:
+            InvalidRequest, NotFound: it is one that the real service refuses.
+            DeadlineExceeded: its time is over.
+        """
+        model_name = self._check(request)
         self.requests.append(request)
         self.live += 1
+        end = asyncio.get_running_loop().time() + request.deadline_ms / 1000
         ended = False
         try:
             async with aclosing(self.script(request)) as events:
-                async for event in events:
+                while True:
+                    # Around each step by itself: a timeout must not hold while this generator waits for its reader.
+                    async with asyncio.timeout_at(end if request.HasField("deadline_ms") else None):
+                        event = await anext(events, None)
+                    if event is None:
+                        break
+                    if isinstance(event, text_pb2.Started):
+                        event.model = model_name
                     yield event
             ended = True
+        except TimeoutError:
+            raise DeadlineExceeded("the request's time is over; allow more or ask for less") from None
         except ServiceError:
             ended = True
             raise
@@ -114,6 +154,18 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
             self.live -= 1
             if not ended:
                 self.cancelled.append(request.request_id)
+
+    def _check(self, request: text_pb2.GenerateRequest) -> str:
+        """Refuse what no service takes; the name of the model that is asked."""
+        names = [model.name for model in self._models]
+        if request.model and request.model not in names:
+            raise NotFound(f"model {request.model!r} does not exist", param="model", reason="MODEL_NOT_FOUND")
+        if request.WhichOneof("prompt") is None:
+            raise InvalidRequest("there is no prompt; set one of text, tokens and chat", param="prompt")
+        if request.HasField("n") and not 1 <= request.n <= MAX_CHOICES:
+            raise InvalidRequest(f"n is {request.n}; allowed are 1 to {MAX_CHOICES}", param="n")
+        StopStrings(request.stop)
+        return request.model or names[0]
 
     async def Generate(
         self, request: text_pb2.GenerateRequest, context: Any
@@ -128,30 +180,40 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
     ) -> None:
         """The link: a task a generation, a frame an event."""
         await context.send_initial_metadata(())
-        tasks: dict[int, asyncio.Task[None]] = {}
-        writing = asyncio.Lock()
+        live: dict[int, asyncio.Task[None]] = {}
+        # Written by one task alone, so that a generation is never cancelled within a write.
+        frames = asyncio.Queue[text_pb2.GenerateManyResponse](maxsize=1)
+
+        async def write() -> None:
+            while True:
+                await context.write(await frames.get())
+
+        async def fail(stream_id: int, error: ServiceError) -> None:
+            failed = text_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
+            await frames.put(text_pb2.GenerateManyResponse(events=[failed]))
 
         async def generate(stream_id: int, request: text_pb2.GenerateRequest) -> None:
             try:
                 async with aclosing(self.run(request)) as events:
                     async for event in events:
-                        async with writing:
-                            await context.write(frame_of(stream_id, event))
+                        await frames.put(frame_of(stream_id, event))
             except ServiceError as error:
-                failed = text_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
-                async with writing:
-                    await context.write(text_pb2.GenerateManyResponse(events=[failed]))
+                await fail(stream_id, error)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                async for command in request_iterator:
-                    if command.WhichOneof("command") == "start":
-                        start = command.start
-                        tasks[start.stream_id] = group.create_task(generate(start.stream_id, start.request))
-                    elif task := tasks.get(command.cancel.stream_id):
-                        task.cancel()
-        finally:
-            for task in tasks.values():
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(write())
+            async for command in request_iterator:
+                kind = command.WhichOneof("command")
+                if kind == "start":
+                    stream_id, request = command.start.stream_id, command.start.request
+                    if (before := live.pop(stream_id, None)) and not before.done():
+                        before.cancel()
+                        await fail(stream_id, InvalidRequest(f"stream {stream_id} is in use", param="stream_id"))
+                    else:
+                        live[stream_id] = group.create_task(generate(stream_id, request))
+                elif kind == "cancel" and (task := live.pop(command.cancel.stream_id, None)):
+                    task.cancel()
+            for task in (writing, *live.values()):
                 task.cancel()
 
     async def ListModels(self, request: Any, context: Any) -> text_pb2.ListModelsResponse:
@@ -213,8 +275,11 @@ def frame_of(stream_id: int, *events: Event) -> text_pb2.GenerateManyResponse:
         texts=[delta.text for delta in deltas],
     )
     for entry, delta in enumerate(deltas):
-        if delta.reasoning:
-            detail = text_pb2.EntryDetail(entry=entry, reasoning=delta.reasoning)
+        if delta.reasoning or delta.tool_calls or delta.HasField("logprobs"):
+            logprobs = delta.logprobs if delta.HasField("logprobs") else None
+            detail = text_pb2.EntryDetail(
+                entry=entry, reasoning=delta.reasoning, logprobs=logprobs, tool_calls=delta.tool_calls
+            )
             frame.events.add(stream_id=stream_id, detail=detail)
     for event in events:
         if isinstance(event, text_pb2.Started):

@@ -123,7 +123,7 @@ async def terse(request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None
 LARGE_BODIES = {
     "text": lambda: (CHAT, chat("word\n" * 3_100_000)),
     "token ids": lambda: (COMPLETIONS, completion([7] * 1_900_000)),
-    "objects": lambda: (CHAT, chat("x") | {"metadata": [{"a": 1}] * 90_000}),
+    "objects": lambda: (CHAT, chat("x") | {"metadata": {"list": [{"a": 1}] * 90_000}}),
 }
 
 

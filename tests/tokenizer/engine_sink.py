@@ -13,6 +13,7 @@ from services.chassis.channel import open_channel
 from services.chassis.errors import ServiceError
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.events import Finish
+from services.tokenizer.logprobs import Logprobs
 from streamomni.engine.v1 import engine_pb2
 from tests.tokenizer.engine_fixtures import until
 
@@ -26,16 +27,20 @@ class Sink:
     finish: Finish | None = None
     error: ServiceError | None = None
     fault: Exception | None = None
+    prompt_logprobs: Logprobs | None = None
+    logprobs: list[Logprobs | None] = field(default_factory=list)
 
-    def started(self, prompt_tokens: int, cached_tokens: int) -> None:
+    def started(self, prompt_tokens: int, cached_tokens: int, prompt_logprobs: Logprobs | None = None) -> None:
         """Keep it."""
+        self.prompt_logprobs = prompt_logprobs
         self.starts.append((prompt_tokens, cached_tokens))
 
-    def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
+    def delta(self, token_ids: list[int], ends_with_stop: bool, logprobs: Logprobs | None = None) -> None:
         """Keep it, or fail."""
         if self.fault is not None:
             raise self.fault
         self.deltas.append((token_ids, ends_with_stop))
+        self.logprobs.append(logprobs)
 
     def finished(self, finish: Finish) -> None:
         """Keep it."""

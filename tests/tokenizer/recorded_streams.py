@@ -11,8 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from services.chassis.drain import Drain
 from services.chassis.errors import NotFound, ServiceError, Unavailable
-from services.tokenizer.events import EngineSink, Finish, FinishReason, Usage
+from services.tokenizer.events import EngineSink, Finish, FinishReason, Parsed, PromptDetail, Usage
 from services.tokenizer.generation import TextGeneration, TextGenerator, TextSpec
+from services.tokenizer.logprobs import TextLogprobs
 from services.tokenizer.metrics import TokenizerMetrics
 from services.tokenizer.prompt import Prompt, TokenPrompt
 from services.tokenizer.text_model import TextModel
@@ -47,13 +48,26 @@ class Events:
     """A text sink that keeps all it gets."""
 
     events: list[tuple[object, ...]] = field(default_factory=list)
+    prompt: PromptDetail | None = None
+    logprobs: list[TextLogprobs | None] = field(default_factory=list)
+    parsed: list[Parsed | None] = field(default_factory=list)
 
-    def started(self, model: str, prompt_tokens: int, cached_tokens: int) -> None:
+    def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
         """Keep it."""
+        self.prompt = prompt
         self.events.append(("started", model, prompt_tokens, cached_tokens))
 
-    def delta(self, index: int, token_ids: list[int], text: str) -> None:
+    def delta(
+        self,
+        index: int,
+        token_ids: list[int],
+        text: str,
+        logprobs: TextLogprobs | None = None,
+        parsed: Parsed | None = None,
+    ) -> None:
         """Keep it."""
+        self.logprobs.append(logprobs)
+        self.parsed.append(parsed)
         self.events.append(("delta", index, list(token_ids), text))
 
     def finished(self, index: int, finish: Finish) -> None:

@@ -15,6 +15,7 @@ from services.chassis.grpc_server import grpc_server
 from services.chassis.status import status_of
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.events import FinishReason
+from services.tokenizer.logprobs import Logprobs
 from streamomni.engine.v1 import engine_pb2, sampling_pb2
 from tests.tokenizer.engine_fixtures import ENGINE_SERVICE, until
 from tests.tokenizer.engine_sink import Sink, asking, running_link
@@ -136,7 +137,7 @@ async def test_what_is_cancelled_in_the_middle_of_a_frame_gets_no_more_of_it() -
     cancels: list[Callable[[], None]] = []
 
     class Leaving(Sink):
-        def delta(self, token_ids: list[int], ends_with_stop: bool) -> None:
+        def delta(self, token_ids: list[int], ends_with_stop: bool, logprobs: Logprobs | None = None) -> None:
             """Keep it and leave."""
             super().delta(token_ids, ends_with_stop)
             cancels[0]()

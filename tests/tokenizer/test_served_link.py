@@ -181,7 +181,7 @@ async def test_a_number_in_use_is_refused(tier: TextTier, link: TextLink) -> Non
         (asking([]), InvalidRequest, "prompt_token_ids"),
         (asking([500], model="other"), NotFound, "model"),
         (asking([500], stop=[""]), InvalidRequest, "stop"),
-        (asking([500], echo=True), Unsupported, "echo"),
+        (text_pb2.GenerateRequest(text=text_pb2.TextPrompt(text="a", suffix="b")), InvalidRequest, "suffix"),
         (asking([500], lora_name="adapter"), Unsupported, "lora_name"),
         (asking([500], priority=1), Unsupported, "priority"),
         (asking([500], sampling_params=sampling(temperature=-1)), InvalidRequest, "temperature"),

@@ -102,7 +102,7 @@ async def test_a_rendered_chat_is_the_prompt(tier: TextTier) -> None:
     ("chat", "code", "param"),
     [
         (chat_pb2.ChatPrompt(), grpc.StatusCode.INVALID_ARGUMENT, "messages"),
-        (user("a", tools=[chat_pb2.Tool(name="f")]), grpc.StatusCode.UNIMPLEMENTED, "tools"),
+        (user("a", tools=[chat_pb2.Tool(name="")]), grpc.StatusCode.INVALID_ARGUMENT, "tools[0].name"),
         (user("a", chat_template_kwargs_json="[]"), grpc.StatusCode.INVALID_ARGUMENT, "chat_template_kwargs"),
         (
             user("a", continue_final_message=True, add_generation_prompt=True),
@@ -179,27 +179,27 @@ async def test_an_unknown_fault_is_logged_under_the_requests_id(tier: TextTier) 
 @pytest.mark.parametrize(
     ("request_", "kind", "code", "param"),
     [
-        (asking([500], echo=True), Unsupported, grpc.StatusCode.UNIMPLEMENTED, "echo"),
         (
             text_pb2.GenerateRequest(text=text_pb2.TextPrompt(text="a", suffix="b")),
-            Unsupported,
-            grpc.StatusCode.UNIMPLEMENTED,
+            InvalidRequest,
+            grpc.StatusCode.INVALID_ARGUMENT,
             "suffix",
         ),
         (
             text_pb2.GenerateRequest(
                 chat=chat_pb2.ChatPrompt(
                     messages=[chat_pb2.ChatMessage(role="user", text="a")], tools=[chat_pb2.Tool(name="f")]
-                )
+                ),
+                sampling_params=sampling(structured_output=sampling_pb2.StructuredOutput(regex="a")),
             ),
             Unsupported,
             grpc.StatusCode.UNIMPLEMENTED,
-            "tools",
+            "structured_output",
         ),
         (
-            asking([500], sampling_params=sampling(logprobs=1)),
-            Unsupported,
-            grpc.StatusCode.UNIMPLEMENTED,
+            asking([500], sampling_params=sampling(logprobs=21)),
+            InvalidRequest,
+            grpc.StatusCode.INVALID_ARGUMENT,
             "logprobs",
         ),
         (

@@ -25,8 +25,11 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNI_TOKENIZER_ENGINE", "engine.internal:1")
     monkeypatch.setenv("OMNI_TOKENIZER_PORT", "0")
     monkeypatch.setenv("OMNI_TOKENIZER_DRAIN_SECONDS", "0.5")
+    monkeypatch.setenv("OMNI_TOKENIZER_TOOL_PARSER", "pythonic")
+    monkeypatch.setenv("OMNI_TOKENIZER_REASONING_PARSER", "none")
     settings = TokenizerSettings.load()
     assert (settings.engine, settings.port, settings.drain_seconds) == ("engine.internal:1", 0, 0.5)
+    assert (settings.tool_parser, settings.reasoning_parser) == ("pythonic", "none")
 
 
 def test_unknown_variables_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +53,8 @@ def test_unknown_variables_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("DRAIN_SECONDS", "inf"),
         ("DRAIN_SECONDS", "nan"),
         ("LOG_LEVEL", "LOUD"),
+        ("TOOL_PARSER", "magic"),
+        ("REASONING_PARSER", ""),
     ],
 )
 def test_wrong_values_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from services.chassis.errors import InvalidRequest, Loading, ServiceError, Unsupported
+from services.chassis.errors import InvalidRequest, Loading, ServiceError
 from services.chassis.status import error_of
 from services.tokenizer import wire
 from services.tokenizer.events import Finish, FinishReason, Usage
+from services.tokenizer.fill_in_the_middle import FillInTheMiddlePrompt, end_token_ids
 from services.tokenizer.prompt import ChatPrompt, TextPrompt, TokenPrompt
 from streamomni.engine.v1 import engine_pb2, sampling_pb2
 from streamomni.text.v1 import chat_pb2, text_pb2
+from tests.tokenizer.conftest import TokenizerOf
 
 TEXT = text_pb2.TextPrompt(text="Hi")
 
@@ -72,13 +74,14 @@ def test_token_prompts_and_chats_are_read() -> None:
         (asking(stop=["a"] * 5), InvalidRequest, "stop"),
         (asking(stop=[""]), InvalidRequest, "stop"),
         (asking(stop=["x" * 1025]), InvalidRequest, "stop"),
-        (asking(echo=True), Unsupported, "echo"),
-        (text_pb2.GenerateRequest(text=text_pb2.TextPrompt(text="a", suffix="")), Unsupported, "suffix"),
-        (asking(sampling_params=sampling_pb2.SamplingParams(logprobs=0)), Unsupported, "logprobs"),
-        (asking(sampling_params=sampling_pb2.SamplingParams(prompt_logprobs=0)), Unsupported, "prompt_logprobs"),
-        (text_pb2.GenerateRequest(chat=user(tools=[chat_pb2.Tool(name="f")])), Unsupported, "tools"),
+        (text_pb2.GenerateRequest(chat=user(), echo=True), InvalidRequest, "echo"),
+        (text_pb2.GenerateRequest(text=text_pb2.TextPrompt(text="a", suffix=""), echo=True), InvalidRequest, "echo"),
         *(
-            (text_pb2.GenerateRequest(chat=user(tool_choice=chat_pb2.ToolChoice(mode=mode))), Unsupported, "tools")
+            (
+                text_pb2.GenerateRequest(chat=user(tool_choice=chat_pb2.ToolChoice(mode=mode))),
+                InvalidRequest,
+                "tool_choice",
+            )
             for mode in (
                 chat_pb2.ToolChoice.MODE_AUTO,
                 chat_pb2.ToolChoice.MODE_REQUIRED,
@@ -258,3 +261,16 @@ def test_failures_keep_their_details() -> None:
         "LOADING",
         5.0,
     )
+
+
+def test_a_gap_ends_with_the_models_own_tokens(tokenizer_of: TokenizerOf) -> None:
+    """A suffix adds the tokens that end a gap to the caller's own stop tokens; without one nothing is completed."""
+    text = text_pb2.TextPrompt(text="a", suffix="b")
+    params = sampling_pb2.SamplingParams(stop_token_ids=[7])
+    spec = wire.text_spec(text_pb2.GenerateRequest(text=text, sampling_params=params))
+    assert isinstance(spec.prompt, FillInTheMiddlePrompt) and spec.complete is not None
+    table = tokenizer_of("qwen3").table
+    spec.complete(tokenizer_of("qwen3"))
+    sent = list(spec.engine_request([1], 0, None).sampling_params.stop_token_ids)
+    assert sent == [7, *end_token_ids(table.added_tokens)] and len(sent) > 1
+    assert wire.text_spec(asking()).complete is None

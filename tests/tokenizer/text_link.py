@@ -50,11 +50,18 @@ class TextLink:
             if event.HasField("started"):
                 self.answers[event.stream_id].take(text_pb2.GenerateResponse(started=event.started))
         indices = frame.indices or [0] * len(frame.stream_ids)
+        details = {event.detail.entry: event.detail for event in frame.events if event.HasField("detail")}
         taken = 0
-        for stream_id, index, count, text in zip(
-            frame.stream_ids, indices, frame.token_counts, frame.texts, strict=True
+        for entry, (stream_id, index, count, text) in enumerate(
+            zip(frame.stream_ids, indices, frame.token_counts, frame.texts, strict=True)
         ):
             delta = text_pb2.Delta(index=index, token_ids=frame.token_ids[taken : taken + count], text=text)
+            if entry in details:
+                detail = details[entry]
+                delta.reasoning = detail.reasoning
+                delta.tool_calls.extend(detail.tool_calls)
+                if detail.HasField("logprobs"):
+                    delta.logprobs.CopyFrom(detail.logprobs)
             self.answers[stream_id].take(text_pb2.GenerateResponse(delta=delta))
             taken += count
         assert taken == len(frame.token_ids)

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from vllm.exceptions import VLLMClientError
 from vllm.inputs.engine import tokens_input
+from vllm.sampling_params import StructuredOutputsParams
 from vllm.v1.engine import EngineCoreRequest
 from vllm.v1.engine.core_client import AsyncMPClient
 from vllm.v1.engine.exceptions import EngineDeadError
@@ -26,7 +27,9 @@ from services.engine.port import (
     Limits,
     Step,
 )
-from services.engine.vllm_adapter.outputs import step_of
+from services.engine.structured_output import StructuredOutput
+from services.engine.vllm_adapter.constraints import ConstraintCompiler
+from services.engine.vllm_adapter.outputs import NOTHING_ASKED, Asked, step_of
 from services.engine.vllm_adapter.process import first_line
 from services.engine.vllm_adapter.sampling import sampling_params
 
@@ -36,8 +39,15 @@ log = structlog.get_logger(__name__)
 class VllmEngine:
     """One loaded model; see `services.engine.port.Engine`."""
 
-    def __init__(self, client: AsyncMPClient, processor: InputProcessor, tasks: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        client: AsyncMPClient,
+        processor: InputProcessor,
+        constraints: ConstraintCompiler,
+        tasks: tuple[Any, ...],
+    ) -> None:
         self._client = client
+        self._constraints = constraints
         self._processor = processor
         self._tasks = tasks
         model = processor.model_config
@@ -51,14 +61,21 @@ class VllmEngine:
         # One queue for both keeps an abort behind its request: vLLM loses an
         # abort that overtakes the add.
         self._operations: asyncio.Queue[EngineCoreRequest | list[str]] = asyncio.Queue()
-        # vLLM adds a model's further end tokens to each request's stop tokens
-        # and reports them as such; only the request's own are told.
-        self._stop_token_ids: dict[str, tuple[int, ...]] = {}
+        self._asked: dict[str, Asked] = {}
 
     @property
     def limits(self) -> Limits:
         """What requests may ask."""
         return self._limits
+
+    async def compile(self, output: StructuredOutput) -> object:
+        """Make a request's constraint.
+
+        Raises:
+            InvalidRequest: it cannot be compiled, or not in time.
+            Overloaded: too many wait.
+        """
+        return await self._constraints.compile(output)
 
     def add(self, request: EngineRequest) -> None:
         """Queue a request.
@@ -78,14 +95,18 @@ class VllmEngine:
             )
         except (VLLMClientError, ValueError) as error:
             raise InvalidRequest(f"the engine refuses the request: {first_line(error)}") from error
-        if request.sampling.stop_token_ids:
-            self._stop_token_ids[request.request_id] = request.sampling.stop_token_ids
+        if isinstance(request.constraint, StructuredOutputsParams) and core_request.sampling_params is not None:
+            # Not given above, where vLLM would check it once more, which takes time.
+            core_request.sampling_params.structured_outputs = request.constraint
+        asked = Asked(request.sampling.stop_token_ids, request.sampling.logprobs or 0)
+        if asked != NOTHING_ASKED:
+            self._asked[request.request_id] = asked
         self._operations.put_nowait(core_request)
 
     def abort(self, request_ids: Sequence[str]) -> None:
         """End requests, after their `add`."""
         for request_id in request_ids:
-            self._stop_token_ids.pop(request_id, None)
+            self._asked.pop(request_id, None)
         self._operations.put_nowait(list(request_ids))
 
     async def run(self, on_step: Callable[[Step], None]) -> None:
@@ -98,10 +119,10 @@ class VllmEngine:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send())
                 while True:
-                    step = step_of(await self._client.get_output_async(), self._stop_token_ids)
+                    step = step_of(await self._client.get_output_async(), self._asked)
                     for output in step.outputs:
                         if output.finish is not None or output.failed:
-                            self._stop_token_ids.pop(output.request_id, None)
+                            self._asked.pop(output.request_id, None)
                     on_step(step)
         except* EngineDeadError:
             raise EngineDead("vLLM's engine core died") from None

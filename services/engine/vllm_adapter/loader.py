@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from vllm.config import VllmConfig
+from vllm.config import StructuredOutputsConfig, VllmConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 from vllm.v1.engine.core_client import AsyncMPClient, EngineCoreClient
@@ -19,6 +19,7 @@ from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.executor import Executor
 
 from services.engine.port import Engine, EngineDead
+from services.engine.vllm_adapter.constraints import BACKEND, ConstraintCompiler
 from services.engine.vllm_adapter.engine import VllmEngine
 from services.engine.vllm_adapter.process import first_line
 
@@ -69,13 +70,16 @@ class VllmLoader:
         # vLLM blocks for the whole load.
         config, client = await asyncio.to_thread(self._start)
         processor = InputProcessor(config)
+        constraints = ConstraintCompiler(config, processor.tokenizer)
         try:
+            await asyncio.to_thread(constraints.prepare)
             try:
                 tasks = await client.get_supported_tasks_async()
             except EngineDeadError:
                 raise EngineDead(f"{self._source} cannot be loaded: vLLM's engine core died at once") from None
-            yield VllmEngine(client, processor, tasks)
+            yield VllmEngine(client, processor, constraints, tasks)
         finally:
+            constraints.close()
             await asyncio.shield(asyncio.to_thread(client.shutdown, _SHUTDOWN_SECONDS))
             processor.renderer.shutdown()
 
@@ -85,6 +89,7 @@ class VllmLoader:
             arguments = {**_CPU_ARGUMENTS, **arguments}
             os.environ.update(_CPU_ENVIRONMENT)
         try:
+            arguments["structured_outputs_config"] = _structured_outputs(arguments.get("structured_outputs_config"))
             config = AsyncEngineArgs(model=self._source, **arguments).create_engine_config()
             client = EngineCoreClient.make_async_mp_client(
                 vllm_config=config, executor_class=Executor.get_class(config), log_stats=True
@@ -94,6 +99,10 @@ class VllmLoader:
             raise EngineDead(f"{self._source} cannot be loaded: {first_line(error)}") from error
         self._tokenizer_directory = _directory_of(self._source)
         return config, client
+
+
+def _structured_outputs(given: Any) -> StructuredOutputsConfig:
+    return StructuredOutputsConfig(**{"backend": BACKEND, **(given or {})})
 
 
 def _directory_of(source: str) -> Path:

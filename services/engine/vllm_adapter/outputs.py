@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs
@@ -18,22 +19,36 @@ _FINISH_REASONS = {
 }
 
 
-def step_of(outputs: EngineCoreOutputs, stop_token_ids: Mapping[str, Sequence[int]]) -> Step:
-    """What one step gave all requests.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asked for, where vLLM tells more.
+
+    It adds a model's further end tokens to a request's stop tokens and reports them as
+    such too, and gives each request of a step as many alternatives as any of them wants.
+    """
+
+    stop_token_ids: tuple[int, ...]
+    logprobs: int
+
+
+NOTHING_ASKED = Asked((), 0)
+
+
+def step_of(outputs: EngineCoreOutputs, asked: Mapping[str, Asked]) -> Step:
+    """What one step gave all requests, no more than each asked for.
 
     Args:
-        stop_token_ids: of each request that has its own. vLLM adds a model's further
-            end tokens to them and reports those as such too; only the own are told.
+        asked: by the ids of the requests; those that asked for nothing may be missing.
     """
     stats = outputs.scheduler_stats
     load = None
     if stats is not None:
         waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
         load = Load(stats.num_running_reqs, waiting, stats.kv_cache_usage)
-    return Step([_output(output, stop_token_ids) for output in outputs.outputs], load)
+    return Step([_output(output, asked.get(output.request_id, NOTHING_ASKED)) for output in outputs.outputs], load)
 
 
-def _output(output: EngineCoreOutput, stop_token_ids: Mapping[str, Sequence[int]]) -> Output:
+def _output(output: EngineCoreOutput, asked: Asked) -> Output:
     prefilled = finish = logprobs = None
     failed = False
     if output.prefill_stats is not None:
@@ -41,21 +56,21 @@ def _output(output: EngineCoreOutput, stop_token_ids: Mapping[str, Sequence[int]
             output.prefill_stats.num_cached_tokens, _prompt_logprobs(output.new_prompt_logprobs_tensors)
         )
     if output.new_logprobs is not None:
-        logprobs = _logprobs(output.new_logprobs)
+        logprobs = _logprobs(output.new_logprobs, asked.logprobs)
     if output.finish_reason is not None:
         reason = _FINISH_REASONS.get(output.finish_reason)
-        own = stop_token_ids.get(output.request_id, ())
         if reason is None:
             failed = True
         else:
             stop = output.stop_reason
-            finish = Finish(reason, stop if isinstance(stop, int) and stop in own else None)
+            finish = Finish(reason, stop if isinstance(stop, int) and stop in asked.stop_token_ids else None)
     return Output(output.request_id, output.new_token_ids, prefilled, logprobs, finish, failed)
 
 
-def _logprobs(columns: LogprobsLists) -> Logprobs:
+def _logprobs(columns: LogprobsLists, count: int) -> Logprobs:
     # Column 0 is the chosen token, the others the most likely ones in order.
-    return _columns(columns.logprob_token_ids, columns.logprobs, columns.sampled_token_ranks)
+    wanted = slice(0, count + 1)
+    return _columns(columns.logprob_token_ids[:, wanted], columns.logprobs[:, wanted], columns.sampled_token_ranks)
 
 
 def _prompt_logprobs(tensors: LogprobsTensors | None) -> Logprobs | None:

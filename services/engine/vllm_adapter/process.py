@@ -40,12 +40,17 @@ def isolate() -> None:
 
     Ctrl-C reaches the whole process group, and vLLM's processes die of it: a
     drain would lose its engine in its first millisecond. A session of their own
-    shields them. In turn they must not outlive a parent that was killed.
+    shields them. In turn they must not outlive a parent that was killed. What is
+    mended in vLLM's core is mended here, too.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
         return
     configure_logs("engine")
+    # Imports vLLM, which the process has done long before it comes here.
+    from services.engine.vllm_adapter.guidance_grammar import use_checked_grammars
+
+    use_checked_grammars()
     if os.getpgrp() != os.getpid():
         os.setsid()
 

@@ -1,4 +1,4 @@
-"""Our service on the tiny random model: real vLLM at a speed at which the plumbing shows."""
+"""The tiny random model, real vLLM at a speed at which the plumbing shows: the peer first, then our service."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.differential.record import Record, record_peer
+from tests.e2e.differential.requests import Case, cases
+from tests.e2e.peer import running_peer
 from tests.e2e.service import Service, running_service
 
 MAX_NUM_SEQS = 64
+CASES = 300
 
 
 @pytest.fixture(scope="package")
-def service(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def compared(tiny_model: Path) -> list[Case]:
+    """The requests that both servers are given."""
+    return cases(tiny_model.name, CASES)
+
+
+@pytest.fixture(scope="package")
+def peer_record(tiny_model: Path, compared: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """What vLLM's own server answers. It has ended when this returns."""
+    log_file = tmp_path_factory.mktemp("peer") / "log.txt"
+    with running_peer(tiny_model, log_file, f"--max-num-seqs={MAX_NUM_SEQS}") as url:
+        return record_peer(url, tiny_model.name, compared)
+
+
+@pytest.fixture(scope="package")
+def service(tiny_model: Path, peer_record: Record, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The running service; what exceeds `MAX_NUM_SEQS` waits in vLLM's queue."""
     log_file = tmp_path_factory.mktemp("service") / "log.jsonl"
     with running_service(tiny_model, log_file, "--engine-arg", f"max_num_seqs={MAX_NUM_SEQS}") as running:

@@ -28,7 +28,7 @@ from streamomni.engine.v1 import sampling_pb2 as streamomni_dot_engine_dot_v1_do
 from streamomni.text.v1 import chat_pb2 as streamomni_dot_text_dot_v1_dot_chat__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/text.proto\x12\x12streamomni.text.v1\x1a\x17google/rpc/status.proto\x1a!streamomni/engine/v1/models.proto\x1a#streamomni/engine/v1/sampling.proto\x1a\x1dstreamomni/text/v1/chat.proto\"\xe6\x04\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12.\n\x04text\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.TextPromptH\x00\x12\x31\n\x06tokens\x18\x04 \x01(\x0b\x32\x1f.streamomni.text.v1.TokenPromptH\x00\x12.\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPromptH\x00\x12=\n\x0fsampling_params\x18\x06 \x01(\x0b\x32$.streamomni.engine.v1.SamplingParams\x12\x0e\n\x01n\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\"\n\x1ainclude_stop_str_in_output\x18\t \x01(\x08\x12 \n\x13skip_special_tokens\x18\n \x01(\x08H\x02\x88\x01\x01\x12\x0c\n\x04\x65\x63ho\x18\x0b \x01(\x08\x12\x15\n\x08priority\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x17\n\ncache_salt\x18\r \x01(\tH\x04\x88\x01\x01\x12\x16\n\tlora_name\x18\x0e \x01(\tH\x05\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x0f \x01(\x04H\x06\x88\x01\x01\x12\x18\n\x0btraceparent\x18\x10 \x01(\tH\x07\x88\x01\x01\x42\x08\n\x06promptB\x04\n\x02_nB\x16\n\x14_skip_special_tokensB\x0b\n\t_priorityB\r\n\x0b_cache_saltB\x0c\n\n_lora_nameB\x0e\n\x0c_deadline_msB\x0e\n\x0c_traceparent\"r\n\nTextPrompt\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06suffix\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x15\n\x13_add_special_tokensB\t\n\x07_suffix\" \n\x0bTokenPrompt\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\xa9\x01\n\x10GenerateResponse\x12.\n\x07started\x18\x01 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12*\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x19.streamomni.text.v1.DeltaH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"\xab\x01\n\x07Started\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x15\n\rcached_tokens\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x39\n\x0fprompt_logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x18\n\x0bprompt_text\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\x0e\n\x0c_prompt_text\"\xb5\x01\n\x05\x44\x65lta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x32\n\x08logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x05 \x01(\t\x12\x35\n\ntool_calls\x18\x06 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\"n\n\x0cTextLogprobs\x12\x30\n\x08logprobs\x18\x01 \x01(\x0b\x32\x1e.streamomni.engine.v1.Logprobs\x12\x13\n\x0btoken_bytes\x18\x02 \x03(\x0c\x12\x17\n\x0ftop_token_bytes\x18\x03 \x03(\x0c\"\xb9\x01\n\x08\x46inished\x12\r\n\x05index\x18\x01 \x01(\r\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".streamomni.engine.v1.FinishReason\x12\x15\n\x0bstop_string\x18\x03 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x04 \x01(\rH\x00\x12*\n\x05usage\x18\x05 \x01(\x0b\x32\x1b.streamomni.engine.v1.UsageB\x0e\n\x0cmatched_stop\"\x8e\x01\n\x13GenerateManyRequest\x12\x34\n\x05start\x18\x01 \x01(\x0b\x32#.streamomni.text.v1.StartGenerationH\x00\x12\x36\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32$.streamomni.text.v1.CancelGenerationH\x00\x42\t\n\x07\x63ommand\"Z\n\x0fStartGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.streamomni.text.v1.GenerateRequest\"%\n\x10\x43\x61ncelGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"\xa4\x01\n\x14GenerateManyResponse\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\r\n\x05texts\x18\x05 \x03(\t\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.StreamEvent\"\xe4\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x07started\x18\x02 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12\x31\n\x06\x64\x65tail\x18\x03 \x01(\x0b\x32\x1f.streamomni.text.v1.EntryDetailH\x00\x12\x30\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x12$\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x07\n\x05\x65vent\"\x9a\x01\n\x0b\x45ntryDetail\x12\r\n\x05\x65ntry\x18\x01 \x01(\r\x12\x32\n\x08logprobs\x18\x02 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x03 \x01(\t\x12\x35\n\ntool_calls\x18\x04 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\"f\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x15\n\x13_add_special_tokens\"%\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"o\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12 \n\x13skip_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x16\n\x14_skip_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"P\n\x11RenderChatRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12,\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPrompt\"5\n\x12RenderChatResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\"\x13\n\x11ListModelsRequest\"A\n\x12ListModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model\"\x14\n\x12WatchModelsRequest\"B\n\x13WatchModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model2\x9d\x05\n\x0bTextService\x12W\n\x08Generate\x12#.streamomni.text.v1.GenerateRequest\x1a$.streamomni.text.v1.GenerateResponse0\x01\x12\x65\n\x0cGenerateMany\x12\'.streamomni.text.v1.GenerateManyRequest\x1a(.streamomni.text.v1.GenerateManyResponse(\x01\x30\x01\x12U\n\x08Tokenize\x12#.streamomni.text.v1.TokenizeRequest\x1a$.streamomni.text.v1.TokenizeResponse\x12[\n\nDetokenize\x12%.streamomni.text.v1.DetokenizeRequest\x1a&.streamomni.text.v1.DetokenizeResponse\x12[\n\nRenderChat\x12%.streamomni.text.v1.RenderChatRequest\x1a&.streamomni.text.v1.RenderChatResponse\x12[\n\nListModels\x12%.streamomni.text.v1.ListModelsRequest\x1a&.streamomni.text.v1.ListModelsResponse\x12`\n\x0bWatchModels\x12&.streamomni.text.v1.WatchModelsRequest\x1a\'.streamomni.text.v1.WatchModelsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/text.proto\x12\x12streamomni.text.v1\x1a\x17google/rpc/status.proto\x1a!streamomni/engine/v1/models.proto\x1a#streamomni/engine/v1/sampling.proto\x1a\x1dstreamomni/text/v1/chat.proto\"\xe6\x04\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12.\n\x04text\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.TextPromptH\x00\x12\x31\n\x06tokens\x18\x04 \x01(\x0b\x32\x1f.streamomni.text.v1.TokenPromptH\x00\x12.\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPromptH\x00\x12=\n\x0fsampling_params\x18\x06 \x01(\x0b\x32$.streamomni.engine.v1.SamplingParams\x12\x0e\n\x01n\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\"\n\x1ainclude_stop_str_in_output\x18\t \x01(\x08\x12 \n\x13skip_special_tokens\x18\n \x01(\x08H\x02\x88\x01\x01\x12\x0c\n\x04\x65\x63ho\x18\x0b \x01(\x08\x12\x15\n\x08priority\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x17\n\ncache_salt\x18\r \x01(\tH\x04\x88\x01\x01\x12\x16\n\tlora_name\x18\x0e \x01(\tH\x05\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x0f \x01(\x04H\x06\x88\x01\x01\x12\x18\n\x0btraceparent\x18\x10 \x01(\tH\x07\x88\x01\x01\x42\x08\n\x06promptB\x04\n\x02_nB\x16\n\x14_skip_special_tokensB\x0b\n\t_priorityB\r\n\x0b_cache_saltB\x0c\n\n_lora_nameB\x0e\n\x0c_deadline_msB\x0e\n\x0c_traceparent\"r\n\nTextPrompt\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06suffix\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x15\n\x13_add_special_tokensB\t\n\x07_suffix\" \n\x0bTokenPrompt\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\xa9\x01\n\x10GenerateResponse\x12.\n\x07started\x18\x01 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12*\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x19.streamomni.text.v1.DeltaH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"\xef\x01\n\x07Started\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x15\n\rcached_tokens\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x39\n\x0fprompt_logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x18\n\x0bprompt_text\x18\x05 \x01(\tH\x00\x88\x01\x01\x12%\n\x18prompt_first_token_bytes\x18\x06 \x01(\x0cH\x01\x88\x01\x01\x42\x0e\n\x0c_prompt_textB\x1b\n\x19_prompt_first_token_bytes\"\xb5\x01\n\x05\x44\x65lta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x32\n\x08logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x05 \x01(\t\x12\x35\n\ntool_calls\x18\x06 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\"\x84\x01\n\x0cTextLogprobs\x12\x30\n\x08logprobs\x18\x01 \x01(\x0b\x32\x1e.streamomni.engine.v1.Logprobs\x12\x13\n\x0btoken_bytes\x18\x02 \x03(\x0c\x12\x17\n\x0ftop_token_bytes\x18\x03 \x03(\x0c\x12\x14\n\x0ctext_offsets\x18\x04 \x03(\r\"\xb9\x01\n\x08\x46inished\x12\r\n\x05index\x18\x01 \x01(\r\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".streamomni.engine.v1.FinishReason\x12\x15\n\x0bstop_string\x18\x03 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x04 \x01(\rH\x00\x12*\n\x05usage\x18\x05 \x01(\x0b\x32\x1b.streamomni.engine.v1.UsageB\x0e\n\x0cmatched_stop\"\x8e\x01\n\x13GenerateManyRequest\x12\x34\n\x05start\x18\x01 \x01(\x0b\x32#.streamomni.text.v1.StartGenerationH\x00\x12\x36\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32$.streamomni.text.v1.CancelGenerationH\x00\x42\t\n\x07\x63ommand\"Z\n\x0fStartGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.streamomni.text.v1.GenerateRequest\"%\n\x10\x43\x61ncelGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"\xa4\x01\n\x14GenerateManyResponse\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\r\n\x05texts\x18\x05 \x03(\t\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.StreamEvent\"\xe4\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x07started\x18\x02 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12\x31\n\x06\x64\x65tail\x18\x03 \x01(\x0b\x32\x1f.streamomni.text.v1.EntryDetailH\x00\x12\x30\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x12$\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x07\n\x05\x65vent\"\x9a\x01\n\x0b\x45ntryDetail\x12\r\n\x05\x65ntry\x18\x01 \x01(\r\x12\x32\n\x08logprobs\x18\x02 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x03 \x01(\t\x12\x35\n\ntool_calls\x18\x04 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\"f\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x15\n\x13_add_special_tokens\"%\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"o\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12 \n\x13skip_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x16\n\x14_skip_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"P\n\x11RenderChatRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12,\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPrompt\"5\n\x12RenderChatResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\"\x13\n\x11ListModelsRequest\"A\n\x12ListModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model\"\x14\n\x12WatchModelsRequest\"B\n\x13WatchModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model2\x9d\x05\n\x0bTextService\x12W\n\x08Generate\x12#.streamomni.text.v1.GenerateRequest\x1a$.streamomni.text.v1.GenerateResponse0\x01\x12\x65\n\x0cGenerateMany\x12\'.streamomni.text.v1.GenerateManyRequest\x1a(.streamomni.text.v1.GenerateManyResponse(\x01\x30\x01\x12U\n\x08Tokenize\x12#.streamomni.text.v1.TokenizeRequest\x1a$.streamomni.text.v1.TokenizeResponse\x12[\n\nDetokenize\x12%.streamomni.text.v1.DetokenizeRequest\x1a&.streamomni.text.v1.DetokenizeResponse\x12[\n\nRenderChat\x12%.streamomni.text.v1.RenderChatRequest\x1a&.streamomni.text.v1.RenderChatResponse\x12[\n\nListModels\x12%.streamomni.text.v1.ListModelsRequest\x1a&.streamomni.text.v1.ListModelsResponse\x12`\n\x0bWatchModels\x12&.streamomni.text.v1.WatchModelsRequest\x1a\'.streamomni.text.v1.WatchModelsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,45 +44,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GENERATERESPONSE']._serialized_start=949
   _globals['_GENERATERESPONSE']._serialized_end=1118
   _globals['_STARTED']._serialized_start=1121
-  _globals['_STARTED']._serialized_end=1292
-  _globals['_DELTA']._serialized_start=1295
-  _globals['_DELTA']._serialized_end=1476
-  _globals['_TEXTLOGPROBS']._serialized_start=1478
-  _globals['_TEXTLOGPROBS']._serialized_end=1588
-  _globals['_FINISHED']._serialized_start=1591
-  _globals['_FINISHED']._serialized_end=1776
-  _globals['_GENERATEMANYREQUEST']._serialized_start=1779
-  _globals['_GENERATEMANYREQUEST']._serialized_end=1921
-  _globals['_STARTGENERATION']._serialized_start=1923
-  _globals['_STARTGENERATION']._serialized_end=2013
-  _globals['_CANCELGENERATION']._serialized_start=2015
-  _globals['_CANCELGENERATION']._serialized_end=2052
-  _globals['_GENERATEMANYRESPONSE']._serialized_start=2055
-  _globals['_GENERATEMANYRESPONSE']._serialized_end=2219
-  _globals['_STREAMEVENT']._serialized_start=2222
-  _globals['_STREAMEVENT']._serialized_end=2450
-  _globals['_ENTRYDETAIL']._serialized_start=2453
-  _globals['_ENTRYDETAIL']._serialized_end=2607
-  _globals['_TOKENIZEREQUEST']._serialized_start=2609
-  _globals['_TOKENIZEREQUEST']._serialized_end=2711
-  _globals['_TOKENIZERESPONSE']._serialized_start=2713
-  _globals['_TOKENIZERESPONSE']._serialized_end=2750
-  _globals['_DETOKENIZEREQUEST']._serialized_start=2752
-  _globals['_DETOKENIZEREQUEST']._serialized_end=2863
-  _globals['_DETOKENIZERESPONSE']._serialized_start=2865
-  _globals['_DETOKENIZERESPONSE']._serialized_end=2899
-  _globals['_RENDERCHATREQUEST']._serialized_start=2901
-  _globals['_RENDERCHATREQUEST']._serialized_end=2981
-  _globals['_RENDERCHATRESPONSE']._serialized_start=2983
-  _globals['_RENDERCHATRESPONSE']._serialized_end=3036
-  _globals['_LISTMODELSREQUEST']._serialized_start=3038
-  _globals['_LISTMODELSREQUEST']._serialized_end=3057
-  _globals['_LISTMODELSRESPONSE']._serialized_start=3059
-  _globals['_LISTMODELSRESPONSE']._serialized_end=3124
-  _globals['_WATCHMODELSREQUEST']._serialized_start=3126
-  _globals['_WATCHMODELSREQUEST']._serialized_end=3146
-  _globals['_WATCHMODELSRESPONSE']._serialized_start=3148
-  _globals['_WATCHMODELSRESPONSE']._serialized_end=3214
-  _globals['_TEXTSERVICE']._serialized_start=3217
-  _globals['_TEXTSERVICE']._serialized_end=3886
+  _globals['_STARTED']._serialized_end=1360
+  _globals['_DELTA']._serialized_start=1363
+  _globals['_DELTA']._serialized_end=1544
+  _globals['_TEXTLOGPROBS']._serialized_start=1547
+  _globals['_TEXTLOGPROBS']._serialized_end=1679
+  _globals['_FINISHED']._serialized_start=1682
+  _globals['_FINISHED']._serialized_end=1867
+  _globals['_GENERATEMANYREQUEST']._serialized_start=1870
+  _globals['_GENERATEMANYREQUEST']._serialized_end=2012
+  _globals['_STARTGENERATION']._serialized_start=2014
+  _globals['_STARTGENERATION']._serialized_end=2104
+  _globals['_CANCELGENERATION']._serialized_start=2106
+  _globals['_CANCELGENERATION']._serialized_end=2143
+  _globals['_GENERATEMANYRESPONSE']._serialized_start=2146
+  _globals['_GENERATEMANYRESPONSE']._serialized_end=2310
+  _globals['_STREAMEVENT']._serialized_start=2313
+  _globals['_STREAMEVENT']._serialized_end=2541
+  _globals['_ENTRYDETAIL']._serialized_start=2544
+  _globals['_ENTRYDETAIL']._serialized_end=2698
+  _globals['_TOKENIZEREQUEST']._serialized_start=2700
+  _globals['_TOKENIZEREQUEST']._serialized_end=2802
+  _globals['_TOKENIZERESPONSE']._serialized_start=2804
+  _globals['_TOKENIZERESPONSE']._serialized_end=2841
+  _globals['_DETOKENIZEREQUEST']._serialized_start=2843
+  _globals['_DETOKENIZEREQUEST']._serialized_end=2954
+  _globals['_DETOKENIZERESPONSE']._serialized_start=2956
+  _globals['_DETOKENIZERESPONSE']._serialized_end=2990
+  _globals['_RENDERCHATREQUEST']._serialized_start=2992
+  _globals['_RENDERCHATREQUEST']._serialized_end=3072
+  _globals['_RENDERCHATRESPONSE']._serialized_start=3074
+  _globals['_RENDERCHATRESPONSE']._serialized_end=3127
+  _globals['_LISTMODELSREQUEST']._serialized_start=3129
+  _globals['_LISTMODELSREQUEST']._serialized_end=3148
+  _globals['_LISTMODELSRESPONSE']._serialized_start=3150
+  _globals['_LISTMODELSRESPONSE']._serialized_end=3215
+  _globals['_WATCHMODELSREQUEST']._serialized_start=3217
+  _globals['_WATCHMODELSREQUEST']._serialized_end=3237
+  _globals['_WATCHMODELSRESPONSE']._serialized_start=3239
+  _globals['_WATCHMODELSRESPONSE']._serialized_end=3305
+  _globals['_TEXTSERVICE']._serialized_start=3308
+  _globals['_TEXTSERVICE']._serialized_end=3977
 # @@protoc_insertion_point(module_scope)

@@ -55,7 +55,7 @@ class GenerateRequest(_message.Message):
     skip_special_tokens: _builtins.bool
     """Leave special tokens out of the text. Default true."""
     echo: _builtins.bool
-    """Begin the output with the prompt. Not for chats. Not built yet: refused."""
+    """Tell the prompt's text in Started. Not for chats, and not with a suffix."""
     priority: _builtins.int
     """Scheduling priority, as the engine's."""
     cache_salt: _builtins.str
@@ -161,7 +161,9 @@ class TextPrompt(_message.Message):
     add_special_tokens: _builtins.bool
     """Add the tokenizer's own first and last tokens. Default true."""
     suffix: _builtins.str
-    """Text that follows the gap to fill. Not built yet: refused."""
+    """Text that follows the gap to fill. Control tokens that it or `text` spells
+    stay text. Refused where the model's vocabulary has no tokens for it.
+    """
     def __init__(
         self,
         *,
@@ -257,6 +259,7 @@ class Started(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     PROMPT_TEXT_FIELD_NUMBER: _builtins.int
+    PROMPT_FIRST_TOKEN_BYTES_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt."""
     cached_tokens: _builtins.int
@@ -265,6 +268,10 @@ class Started(_message.Message):
     """Name of the model that answers."""
     prompt_text: _builtins.str
     """Echoed prompt, if asked for."""
+    prompt_first_token_bytes: _builtins.bytes
+    """Bytes of the prompt's first token, which has no log probability. With
+    prompt_logprobs only.
+    """
     @_builtins.property
     def prompt_logprobs(self) -> Global___TextLogprobs:
         """Log probabilities of the prompt's tokens from the second on, if asked for."""
@@ -277,13 +284,19 @@ class Started(_message.Message):
         model: _builtins.str = ...,
         prompt_logprobs: Global___TextLogprobs | None = ...,
         prompt_text: _builtins.str | None = ...,
+        prompt_first_token_bytes: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_text", b"_prompt_text", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_text", b"_prompt_text", "cached_tokens", b"cached_tokens", "model", b"model", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "cached_tokens", b"cached_tokens", "model", b"model", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__prompt_first_token_bytes: _TypeAlias = _typing.Literal["prompt_first_token_bytes"]  # noqa: Y015
+    _WhichOneofArgType__prompt_first_token_bytes: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes"]  # noqa: Y015
     _WhichOneofReturnType__prompt_text: _TypeAlias = _typing.Literal["prompt_text"]  # noqa: Y015
     _WhichOneofArgType__prompt_text: _TypeAlias = _typing.Literal["_prompt_text", b"_prompt_text"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_first_token_bytes) -> _WhichOneofReturnType__prompt_first_token_bytes | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_text) -> _WhichOneofReturnType__prompt_text | None: ...
 
 Global___Started: _TypeAlias = Started  # noqa: Y015
@@ -347,6 +360,7 @@ class TextLogprobs(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     TOKEN_BYTES_FIELD_NUMBER: _builtins.int
     TOP_TOKEN_BYTES_FIELD_NUMBER: _builtins.int
+    TEXT_OFFSETS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def logprobs(self) -> _sampling_pb2.Logprobs:
         """The numbers."""
@@ -359,16 +373,24 @@ class TextLogprobs(_message.Message):
     def top_token_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Bytes of each alternative, in the order of logprobs.top_token_ids."""
 
+    @_builtins.property
+    def text_offsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Characters of the choice's text before each token's own; for a part of a
+        character, before that character. What a stop string cut off counts as if it
+        were there. Of prompt tokens: characters of the prompt's text.
+        """
+
     def __init__(
         self,
         *,
         logprobs: _sampling_pb2.Logprobs | None = ...,
         token_bytes: _abc.Iterable[_builtins.bytes] | None = ...,
         top_token_bytes: _abc.Iterable[_builtins.bytes] | None = ...,
+        text_offsets: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "token_bytes", b"token_bytes", "top_token_bytes", b"top_token_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "text_offsets", b"text_offsets", "token_bytes", b"token_bytes", "top_token_bytes", b"top_token_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,49 @@
+"""Log probabilities and what is told of a prompt, to and from their messages."""
+
+from __future__ import annotations
+
+from services.tokenizer.events import PromptDetail
+from services.tokenizer.logprobs import Logprobs, TextLogprobs
+from streamomni.engine.v1 import sampling_pb2
+from streamomni.text.v1 import text_pb2
+
+
+def logprobs_of(message: sampling_pb2.Logprobs) -> Logprobs:
+    """Read what the engine tells of a run of tokens."""
+    return Logprobs(
+        list(message.logprobs),
+        list(message.ranks),
+        message.top_count,
+        list(message.top_token_ids),
+        list(message.top_logprobs),
+    )
+
+
+def text_logprobs(logprobs: TextLogprobs) -> text_pb2.TextLogprobs:
+    """The message of a run of tokens."""
+    numbers = logprobs.numbers
+    return text_pb2.TextLogprobs(
+        logprobs=sampling_pb2.Logprobs(
+            logprobs=numbers.logprobs,
+            ranks=numbers.ranks,
+            top_count=numbers.top_count,
+            top_token_ids=numbers.top_token_ids,
+            top_logprobs=numbers.top_logprobs,
+        ),
+        token_bytes=logprobs.token_bytes,
+        top_token_bytes=logprobs.top_token_bytes,
+        text_offsets=numbers.text_offsets,
+    )
+
+
+def started(model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None) -> text_pb2.Started:
+    """The event that a generation has begun."""
+    message = text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, model=model)
+    if prompt is None:
+        return message
+    if prompt.text is not None:
+        message.prompt_text = prompt.text
+    if prompt.logprobs is not None:
+        message.prompt_first_token_bytes = prompt.logprobs.first_token_bytes
+        message.prompt_logprobs.CopyFrom(text_logprobs(prompt.logprobs.rest))
+    return message
