@@ -27,9 +27,12 @@ async def live(model_directory: Path) -> AsyncGenerator[LiveEngine, None]:
     assert vllm_processes() == {}
 
 
+@pytest.fixture(scope="module")
+def tokenizer(model_directory: Path) -> Tokenizer:
+    """The model's tokenizer."""
+    return Tokenizer.from_file(str(model_directory / "tokenizer.json"))
+
+
 @pytest.mark.asyncio(loop_scope="module")
 class TestVllmEngine(EngineContract, StructuredContract):
-    @pytest.fixture(scope="class")
-    def tokenizer(self, model_directory: Path) -> Tokenizer:
-        """The model's tokenizer."""
-        return Tokenizer.from_file(str(model_directory / "tokenizer.json"))
+    pass

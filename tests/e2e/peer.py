@@ -24,6 +24,7 @@ _ARGUMENTS = (
     "--max-num-batched-tokens=256",
     f"--kv-cache-memory-bytes={2 * 1024**3}",
     "--worker-cls=services.engine.vllm_adapter.cpu_worker.SeededCPUWorker",
+    '--structured-outputs-config={"backend": "guidance"}',
     "--disable-uvicorn-access-log",
 )
 _ENVIRONMENT = {"TORCH_COMPILE_DISABLE": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "VLLM_NO_USAGE_STATS": "1"}

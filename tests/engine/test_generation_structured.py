@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, Unsupported
-from services.engine.port import Finish, FinishReason, Sampling
+from services.engine.port import Finish, FinishReason, Output, Sampling, Step
 from services.engine.structured_output import Choice, Regex, StructuredOutput
 from tests.chassis.waiting import until
 from tests.engine.recording_sink import RecordingSink
@@ -80,6 +80,20 @@ async def test_deadline_while_compiling() -> None:
         assert type(sink.error) is DeadlineExceeded
         await asyncio.sleep(0.3)
         assert len(sink.events) == 1 and tier.admission.active == 0
+
+
+async def test_output_that_is_given_up_names_the_constraint() -> None:
+    """A constraint that the engine cannot keep to any further is the request's fault, not the service's."""
+    async with served() as tier:
+        tier.engine.hang()
+        sink = tier.start(YES)
+        await asyncio.sleep(0.01)
+        assert tier.generation is not None
+        tier.generations.on_step(Step([Output(tier.generation.choices[0].request_id, [], failed=True)], None))
+        assert type(sink.error) is InvalidRequest
+        assert (sink.error.param, sink.error.reason) == ("structured_output", "STRUCTURED_OUTPUT_FAILED")
+        assert tier.admission.active == 0
+        tier.engine.resume()
 
 
 async def test_fault_of_the_compiler_is_an_internal_error() -> None:

@@ -72,6 +72,6 @@ def compare(cases: Sequence[Case], ours: Mapping[str, Answer], peers: Mapping[st
     return differing
 
 
-def unexplained_differences(differing: Sequence[Difference]) -> dict[str, object]:
-    """Return the differences without an explanation by the cases' names."""
-    return {each.case.name: each.found for each in differing if each.explanation is None}
+def unexplained_differences(differing: Sequence[Difference]) -> str:
+    """Return the differences without an explanation, a line each; empty if there are none."""
+    return "\n".join(f"{each.case.name}: {each.found}" for each in differing if each.explanation is None)

@@ -11,5 +11,6 @@ from tests.e2e.smollm2.conftest import PeerRecord
 def test_answers_equal_vllms(service: Service, compared: list[Case], peer_record: PeerRecord) -> None:
     """Text, token ids, finish reasons and usage are vLLM's, but where an explanation covers the difference."""
     ours = our_answers(service, compared)
-    assert unexplained_differences(compare(compared, ours, peer_record.answers)) == {}
+    unexplained = unexplained_differences(compare(compared, ours, peer_record.answers))
+    assert not unexplained, unexplained
     assert all(answer.served for answer in peer_record.answers.values())

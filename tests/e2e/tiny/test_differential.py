@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.differential.bad_requests import bad_requests
 from tests.e2e.differential.compatibility import PAGE, page
-from tests.e2e.differential.explained import EXPLAINED_ANSWERS, EXPLAINED_OUTCOMES, SERVED_BY_US, unexplained
+from tests.e2e.differential.explained import EXPLAINED_ANSWERS, EXPLAINED_OUTCOMES, SERVED_BY_US, unexplained_outcome
 from tests.e2e.differential.record import Difference, Record, compare, record_ours, unexplained_differences
 from tests.e2e.differential.requests import Case
 from tests.e2e.service import Service
@@ -26,7 +26,8 @@ def differing(compared: list[Case], our_record: Record, peer_record: Record) -> 
 
 def test_answers_equal_vllms(differing: list[Difference]) -> None:
     """Text, token ids, finish and stop reasons and usage are vLLM's, but where an explanation covers the difference."""
-    assert unexplained_differences(differing) == {}
+    unexplained = unexplained_differences(differing)
+    assert not unexplained, unexplained
 
 
 def test_the_requests_are_served(peer_record: Record) -> None:
@@ -50,7 +51,7 @@ def test_explanation_is_needed(name: str, differing: list[Difference]) -> None:
 def test_wrong_requests(our_record: Record, peer_record: Record, service: Service) -> None:
     """To wrong requests both answer with the same class of status and an error object, or the table says why not."""
     wrong = [
-        unexplained(request, our_record.outcomes[request.name], peer_record.outcomes[request.name])
+        unexplained_outcome(request, our_record.outcomes[request.name], peer_record.outcomes[request.name])
         for request in bad_requests(service.model)
     ]
     assert [each for each in wrong if each is not None] == []
