@@ -151,7 +151,7 @@ EXPLAINED_OUTCOMES: Mapping[str, ExplainedOutcome] = {
     **_refused_by(_SERVED, "a string is not a boolean; vLLM turns it into one", *_both(['stream "yes"'])),
     **_refused_by(_SERVED, "a string is not a boolean; vLLM turns it into one", 'completion echo "yes"'),
     **_refused_by(_SERVED, "true is not a token id; vLLM takes it for 1", "completion prompt [true]"),
-    **_refused_by(_SERVED, "at most 2, where probabilities are long since equal", *_both(["repetition_penalty 2.5"])),
+    **_refused_by(_SERVED, "its range ends at 2 here; vLLM has no upper bound", *_both(["repetition_penalty 2.5"])),
     **_refused_by(_SERVED, "OpenAI's range is -100 to 100", *_both(['logit_bias {"5": 101}'])),
     **_refused_by(_SERVED, "what is not built is refused; vLLM ignores it", *_both(["best_of 1000000"])),
     **_refused_by(_SERVED, _UNTRUSTED, *_both(["priority 7", 'cache_salt "salt"'])),

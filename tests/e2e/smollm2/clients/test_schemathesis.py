@@ -13,7 +13,7 @@ from tests.e2e.service import Service, wait_until
 from tests.e2e.smollm2.clients.installed import HERE, python_environment
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-EXAMPLES = 100
+EXAMPLES = 50
 
 
 def test_description_holds(service: Service, tmp_path: Path) -> None:
