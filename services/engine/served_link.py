@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import structlog
-
-from services.chassis.errors import InternalError, InvalidRequest, ServiceError
+from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
+from services.chassis.live_streams import LiveStreams
 from services.engine import wire
 from services.engine.generation import Generation, Usage
 from services.engine.models import Models
 from services.engine.port import Finish, Logprobs, Prefilled
 from streamomni.engine.v1 import engine_pb2
-
-log = structlog.get_logger(__name__)
 
 
 class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
@@ -65,7 +62,9 @@ class ServedLink:
     def __init__(self, models: Models, outbox: EngineOutbox) -> None:
         self._models = models
         self._outbox = outbox
-        self._live: dict[int, Generation] = {}
+        self._streams = LiveStreams[Generation](
+            lambda stream_id, error: outbox.add_event(wire.failed(stream_id, error))
+        )
 
     def execute(self, command: engine_pb2.GenerateManyRequest) -> None:
         """Carry out one command; a failure becomes an event of its stream.
@@ -74,46 +73,34 @@ class ServedLink:
             InvalidRequest: it is no known command; the link cannot go on.
         """
         if command.HasField("start"):
-            try:
-                self._start(command.start.stream_id, command.start.request)
-            except ServiceError as error:
-                self._outbox.add_event(wire.failed(command.start.stream_id, error))
-            except Exception:
-                log.exception("generation failed to start", request_id=command.start.request.request_id)
-                self._outbox.add_event(wire.failed(command.start.stream_id, InternalError()))
+            stream_id, request = command.start.stream_id, command.start.request
+            self._streams.start(stream_id, request.request_id, lambda: self._begin(stream_id, request))
         elif command.HasField("cancel"):
-            generation = self._live.pop(command.cancel.stream_id, None)
-            if generation is not None:
-                generation.cancel()
+            self._streams.cancel(command.cancel.stream_id)
         else:
             raise InvalidRequest("a command holds neither start nor cancel; send one of them", param="command")
 
     def cancel_all(self) -> None:
         """End all that the link started: its client is gone."""
-        while self._live:
-            self._live.popitem()[1].cancel()
+        self._streams.cancel_all()
 
-    def _start(self, stream_id: int, request: engine_pb2.GenerateRequest) -> None:
-        if stream_id in self._live:
-            # The failure ends the stream of this number for its reader, so it ends here too.
-            self._live.pop(stream_id).cancel()
-            raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
+    def _begin(self, stream_id: int, request: engine_pb2.GenerateRequest) -> Generation:
         model = self._models.find(request.model)
         spec = wire.generation_spec(request)
-        self._live[stream_id] = model.start(spec, _LinkSink(stream_id, model.name, spec.n, self._outbox, self._live))
+        return model.start(spec, _LinkSink(stream_id, model.name, spec.n, self._outbox, self._streams))
 
 
 class _LinkSink:
     """Writes one generation's events to its link."""
 
     def __init__(
-        self, stream_id: int, model: str, choices: int, outbox: EngineOutbox, live: dict[int, Generation]
+        self, stream_id: int, model: str, choices: int, outbox: EngineOutbox, streams: LiveStreams[Generation]
     ) -> None:
         self._stream_id = stream_id
         self._model = model
         self._unfinished = choices
         self._outbox = outbox
-        self._live = live
+        self._streams = streams
 
     def started(self, prompt_tokens: int, prefilled: Prefilled) -> None:
         event = wire.started(prompt_tokens, prefilled, self._model)
@@ -127,8 +114,8 @@ class _LinkSink:
         self._outbox.add_event(engine_pb2.StreamEvent(stream_id=self._stream_id, finished=event))
         self._unfinished -= 1
         if self._unfinished == 0:
-            self._live.pop(self._stream_id, None)
+            self._streams.forget(self._stream_id)
 
     def failed(self, error: ServiceError) -> None:
         self._outbox.add_event(wire.failed(self._stream_id, error))
-        self._live.pop(self._stream_id, None)
+        self._streams.forget(self._stream_id)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
-from services.chassis.errors import InternalError, InvalidRequest, ServiceError
+from services.chassis.errors import ServiceError
 from services.chassis.link_server import Outbox
+from services.chassis.live_streams import LiveStreams
 from services.tokenizer import logprobs_wire, tools_wire, wire
 from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration, TextGenerator
@@ -15,9 +14,8 @@ from services.tokenizer.logprobs import TextLogprobs
 from streamomni.engine.v1 import engine_pb2
 from streamomni.text.v1 import text_pb2
 
-log = structlog.get_logger(__name__)
-
 Generator = TextGenerator[engine_pb2.GenerateRequest]
+Generation = TextGeneration[engine_pb2.GenerateRequest]
 
 
 class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
@@ -94,37 +92,27 @@ class ServedLink:
         self._generator = generator
         self._outbox = outbox
         self._group = group
-        self._live: dict[int, TextGeneration[engine_pb2.GenerateRequest]] = {}
+        self._streams = LiveStreams[Generation](
+            lambda stream_id, error: outbox.add_event(wire.failed(stream_id, error))
+        )
 
     def execute(self, command: text_pb2.GenerateManyRequest) -> None:
         """Carry out one command; a failure becomes an event of its stream."""
         if command.HasField("start"):
-            try:
-                self._start(command.start.stream_id, command.start.request)
-            except ServiceError as error:
-                self._outbox.add_event(wire.failed(command.start.stream_id, error))
-            except Exception:
-                log.exception("generation failed to start", request_id=command.start.request.request_id)
-                self._outbox.add_event(wire.failed(command.start.stream_id, InternalError()))
+            stream_id, request = command.start.stream_id, command.start.request
+            self._streams.start(stream_id, request.request_id, lambda: self._begin(stream_id, request))
         elif command.HasField("cancel"):
-            generation = self._live.pop(command.cancel.stream_id, None)
-            if generation is not None:
-                generation.cancel()
+            self._streams.cancel(command.cancel.stream_id)
 
     def cancel_all(self) -> None:
         """End all that the link started: its client is gone."""
-        while self._live:
-            self._live.popitem()[1].cancel()
+        self._streams.cancel_all()
 
-    def _start(self, stream_id: int, request: text_pb2.GenerateRequest) -> None:
-        if stream_id in self._live:
-            # The failure ends the stream of this number for its reader, so it ends here too.
-            self._live.pop(stream_id).cancel()
-            raise InvalidRequest(f"stream {stream_id} is in use on this link; choose a new number", param="stream_id")
+    def _begin(self, stream_id: int, request: text_pb2.GenerateRequest) -> Generation:
         spec = wire.text_spec(request)
-        sink = _LinkSink(stream_id, spec.n, self._outbox, self._live)
-        generation = self._live[stream_id] = self._generator.admit(spec, sink)
+        generation = self._generator.admit(spec, _LinkSink(stream_id, spec.n, self._outbox, self._streams))
         self._group.create_task(generation.run_up())
+        return generation
 
 
 class _LinkSink:
@@ -135,12 +123,12 @@ class _LinkSink:
         stream_id: int,
         choices: int,
         outbox: TextOutbox,
-        live: dict[int, TextGeneration[engine_pb2.GenerateRequest]],
+        streams: LiveStreams[Generation],
     ) -> None:
         self._stream_id = stream_id
         self._unfinished = choices
         self._outbox = outbox
-        self._live = live
+        self._streams = streams
 
     def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
         event = logprobs_wire.started(model, prompt_tokens, cached_tokens, prompt)
@@ -161,8 +149,8 @@ class _LinkSink:
         self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, finished=event))
         self._unfinished -= 1
         if self._unfinished == 0:
-            self._live.pop(self._stream_id, None)
+            self._streams.forget(self._stream_id)
 
     def failed(self, error: ServiceError) -> None:
         self._outbox.add_event(wire.failed(self._stream_id, error))
-        self._live.pop(self._stream_id, None)
+        self._streams.forget(self._stream_id)
