@@ -40,11 +40,12 @@ class Outbox(ABC, Generic[Frame]):
         """Return all that has gathered as one frame, and forget it."""
 
     def _added(self, size_bytes: int) -> None:
+        if not self._waiting_bytes:
+            self._ready.set()
         # At least 1, so that what waits is never taken for nothing.
         self._waiting_bytes += size_bytes + 1
         if self._waiting_bytes > self._limit_bytes:
             self._overflowed.set()
-        self._ready.set()
 
     def close(self) -> None:
         """End `frames` after what waits."""

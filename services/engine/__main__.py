@@ -34,9 +34,10 @@ async def serve(settings: EngineSettings, loader: EngineLoader, stopping: asynci
     """Serve one model until `stopping` is set and what runs has ended.
 
     Raises:
-        SettingsError: a port is taken.
+        SettingsError: a port is taken, or a TLS file is wrong.
         EngineDead: the model cannot be loaded.
     """
+    tls = settings.server_tls()
     registry = CollectorRegistry()
     changes = Changes()
     admission = Drain(settings.max_generations, "generations")
@@ -48,7 +49,7 @@ async def serve(settings: EngineSettings, loader: EngineLoader, stopping: asynci
         engine_pb2_grpc.add_EngineServiceServicer_to_server(EngineServicer(models), server)
 
     with metrics_server(registry, settings.host, settings.metrics_port) as metrics_port:
-        async with grpc_server(settings.host, settings.port, [SERVICE_NAME], register) as (port, health):
+        async with grpc_server(settings.host, settings.port, [SERVICE_NAME], register, tls) as (port, health):
             log.info("engine listens", port=port, metrics_port=metrics_port, model=settings.model_name)
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(model.run())

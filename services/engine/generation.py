@@ -161,13 +161,15 @@ class Generations:
     def on_step(self, step: Step) -> None:
         """Hand one step's outputs to their generations."""
         now = time.monotonic()
+        find = self._choices.get
+        tokens = 0
         for output in step.outputs:
-            entry = self._choices.get(output.request_id)
+            entry = find(output.request_id)
             # Output under way when its generation was cancelled is dropped here.
             if entry is not None:
-                self._on_output(*entry, output, now)
+                tokens += self._on_output(*entry, output, now)
+        self._metrics.step(tokens, step.load)
         if step.load is not None:
-            self._metrics.set_load(step.load)
             self._on_load(step.load)
 
     def _add(self, generation: Generation, constraint: object | None = None) -> None:
@@ -185,26 +187,31 @@ class Generations:
             log.exception("generation failed to start", request_id=generation.spec.request_id)
             self._fail(generation, InternalError())
 
-    def _on_output(self, generation: Generation, choice: Choice, output: Output, now: float) -> None:
+    def _on_output(self, generation: Generation, choice: Choice, output: Output, now: float) -> int:
+        """Hand on what a step gave one choice. Returns: its number of tokens, as far as they were handed on."""
         if output.failed:
             constrained = generation.spec.sampling.structured_output is not None
             self._fail(generation, _unmet_constraint() if constrained else InternalError())
-            return
-        sink = generation.sink
+            return 0
         if output.prefilled is not None and generation.cached_tokens is None:
             generation.cached_tokens = output.prefilled.cached_tokens
             self._metrics.prefilled(len(generation.spec.prompt_token_ids), output.prefilled.cached_tokens)
-            sink.started(len(generation.spec.prompt_token_ids), output.prefilled)
-        token_ids = list(output.token_ids)
+            generation.sink.started(len(generation.spec.prompt_token_ids), output.prefilled)
+        token_ids = output.token_ids
+        count = 0
         # The sink may have cancelled its generation during a call.
         if token_ids and not generation.over:
-            since = choice.last_token_time or generation.arrival_time
-            self._metrics.tokens(len(token_ids), now - since, first=choice.completion_tokens == 0)
-            choice.completion_tokens += len(token_ids)
+            count = len(token_ids)
+            if choice.completion_tokens:
+                self._metrics.inter_token.observe(now - choice.last_token_time)
+            else:
+                self._metrics.first_token.observe(now - generation.arrival_time)
+            choice.completion_tokens += count
             choice.last_token_time = now
-            sink.delta(choice.index, token_ids, output.logprobs)
+            generation.sink.delta(choice.index, token_ids, output.logprobs)
         if output.finish is not None and not generation.over:
             self._finish(generation, choice, output.finish, now)
+        return count
 
     def _finish(self, generation: Generation, choice: Choice, finish: Finish, now: float) -> None:
         choice.ended = True

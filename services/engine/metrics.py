@@ -6,8 +6,9 @@ Names and meanings are those of vLLM's own server
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from services.chassis.light_metrics import LightHistogram
 from services.engine.port import Load
 
 _SHORT_BUCKETS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
@@ -24,8 +25,8 @@ class EngineMetrics:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, ["model_name", *labels], registry=registry)
 
-        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(name, text, ["model_name"], registry=registry, buckets=buckets)
+        def histogram(name: str, text: str, bounds: tuple[float, ...]) -> LightHistogram:
+            return LightHistogram(name, text, ["model_name"], bounds, registry)
 
         self.running = gauge("vllm:num_requests_running", "Requests that are scheduled.")
         self.waiting = gauge("vllm:num_requests_waiting", "Requests that wait to be scheduled.")
@@ -52,7 +53,10 @@ class EngineMetrics:
 
 
 class ModelMetrics:
-    """The metrics of one model; label lookups are done once."""
+    """The metrics of one model; label lookups are done once.
+
+    `first_token` and `inter_token` are observed once a token, so directly.
+    """
 
     def __init__(self, metrics: EngineMetrics, model: str) -> None:
         self._running = metrics.running.labels(model)
@@ -62,8 +66,8 @@ class ModelMetrics:
         self._cached_tokens = metrics.cached_tokens.labels(model)
         self._generation_tokens = metrics.generation_tokens.labels(model)
         self._success = {reason: metrics.request_success.labels(model, reason) for reason in ("stop", "length")}
-        self._first_token = metrics.first_token.labels(model)
-        self._inter_token = metrics.inter_token.labels(model)
+        self.first_token = metrics.first_token.labels(model)
+        self.inter_token = metrics.inter_token.labels(model)
         self._end_to_end = metrics.end_to_end.labels(model)
         self.cancelled = metrics.cancelled.labels(model)
         self.restarts = metrics.restarts.labels(model)
@@ -79,10 +83,12 @@ class ModelMetrics:
         self._prompt_tokens.inc(prompt_tokens)
         self._cached_tokens.inc(cached_tokens)
 
-    def tokens(self, count: int, seconds: float, *, first: bool) -> None:
-        """A choice got `count` tokens, `seconds` after its last or, if `first`, after its arrival."""
-        self._generation_tokens.inc(count)
-        (self._first_token if first else self._inter_token).observe(seconds)
+    def step(self, tokens: int, load: Load | None) -> None:
+        """A step gave all choices this many tokens together."""
+        if tokens:
+            self._generation_tokens.inc(tokens)
+        if load is not None:
+            self.set_load(load)
 
     def finished(self, reason: str, seconds: float) -> None:
         """A choice ended, `seconds` after its arrival."""

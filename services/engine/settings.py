@@ -8,10 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from services.chassis.settings import ServiceSettings
+from services.chassis.tls import GrpcTlsSettings
 
 
-class EngineSettings(ServiceSettings):
+class EngineSettings(GrpcTlsSettings):
     """All settings; see each field."""
 
     model_config = SettingsConfigDict(env_prefix="OMNI_ENGINE_")

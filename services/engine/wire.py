@@ -23,6 +23,10 @@ from services.engine.structured_output import (
 from services.engine.validation import MAX_CHOICES, GenerationSpec
 from streamomni.engine.v1 import engine_pb2, models_pb2, sampling_pb2
 
+_MAX_ID_CHARS = 256
+# W3C's has 55; later versions of it may have more.
+_MAX_TRACEPARENT_CHARS = 512
+
 _FINISH_REASONS = {
     FinishReason.STOP: sampling_pb2.FINISH_REASON_STOP,
     FinishReason.LENGTH: sampling_pb2.FINISH_REASON_LENGTH,
@@ -45,6 +49,9 @@ def generation_spec(request: engine_pb2.GenerateRequest) -> GenerationSpec:
     """
     if request.HasField("lora_name"):
         raise Unsupported("LoRA adapters are not built yet; leave lora_name unset", param="lora_name")
+    for name, most in (("cache_salt", _MAX_ID_CHARS), ("traceparent", _MAX_TRACEPARENT_CHARS)):
+        if len(getattr(request, name)) > most:
+            raise InvalidRequest(f"{name} is longer than {most} characters; shorten it", param=name)
     return GenerationSpec(
         request_id=request_id_of(request),
         prompt_token_ids=list(request.prompt_token_ids),
@@ -63,8 +70,8 @@ def request_id_of(request: engine_pb2.GenerateRequest) -> str:
     Raises:
         InvalidRequest: the id is longer than logs should carry.
     """
-    if len(request.request_id) > 256:
-        raise InvalidRequest("request_id is longer than 256 characters; shorten it", param="request_id")
+    if len(request.request_id) > _MAX_ID_CHARS:
+        raise InvalidRequest(f"request_id is longer than {_MAX_ID_CHARS} characters; shorten it", param="request_id")
     return request.request_id or f"req-{uuid.uuid4().hex}"
 
 

@@ -34,10 +34,11 @@ def test_values_follow_what_is_told() -> None:
     registry = CollectorRegistry()
     metrics = EngineMetrics(registry).of_model("tiny")
     metrics.set_load(Load(3, 2, 0.5))
-    metrics.set_load(Load(1, 0, 0.25))
     metrics.prefilled(100, 64)
-    metrics.tokens(1, 0.2, first=True)
-    metrics.tokens(3, 0.01, first=False)
+    metrics.step(1, Load(1, 0, 0.25))
+    metrics.first_token.observe(0.2)
+    metrics.step(3, None)
+    metrics.inter_token.observe(0.01)
     metrics.finished("stop", 1.5)
 
     def value(name: str, **labels: str) -> float | None:

@@ -45,10 +45,14 @@ def step_of(outputs: EngineCoreOutputs, asked: Mapping[str, Asked]) -> Step:
     if stats is not None:
         waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
         load = Load(stats.num_running_reqs, waiting, stats.kv_cache_usage)
-    return Step([_output(output, asked.get(output.request_id, NOTHING_ASKED)) for output in outputs.outputs], load)
+    return Step([_output(output, asked) for output in outputs.outputs], load)
 
 
-def _output(output: EngineCoreOutput, asked: Asked) -> Output:
+def _output(output: EngineCoreOutput, all_asked: Mapping[str, Asked]) -> Output:
+    if output.finish_reason is None and output.new_logprobs is None and output.prefill_stats is None:
+        # Nearly all of them.
+        return Output(output.request_id, output.new_token_ids)
+    asked = all_asked.get(output.request_id, NOTHING_ASKED)
     prefilled = finish = logprobs = None
     failed = False
     if output.prefill_stats is not None:
