@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import grpc.aio
 
+from services.chassis.tls import ClientTls
+
 # Links carry whole prompts and one frame for all generations of a step.
 MESSAGE_LIMIT_BYTES = 64 * 1024 * 1024
 
@@ -25,6 +27,8 @@ _OPTIONS = [
 ]
 
 
-def open_channel(target: str) -> grpc.aio.Channel:
-    """Open a channel to `host:port`. Use it as an async context."""
-    return grpc.aio.insecure_channel(target, options=_OPTIONS)
+def open_channel(target: str, tls: ClientTls | None = None) -> grpc.aio.Channel:
+    """Open a channel to `host:port`, in plain text unless `tls` is given. Use it as an async context."""
+    if tls is None:
+        return grpc.aio.insecure_channel(target, options=_OPTIONS)
+    return grpc.aio.secure_channel(target, tls.credentials(), options=_OPTIONS)

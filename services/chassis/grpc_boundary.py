@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, cast
 
 import grpc
 import grpc.aio
 import structlog
+from google.protobuf.message import DecodeError
 
-from services.chassis.errors import InternalError, ServiceError, Unavailable
+from services.chassis.errors import InternalError, InvalidRequest, ServiceError, Unavailable
 from services.chassis.status import grpc_status_of
 
 log = structlog.get_logger(__name__)
@@ -29,7 +30,8 @@ class Boundary(grpc.aio.ServerInterceptor):
     grpc.aio never closes a handler's generator, so a streaming handler is driven
     from here and closed when its call ends, however it ends. A `ServiceError`
     becomes its status with details; any other exception is logged once with its
-    traceback and becomes INTERNAL with a fixed text.
+    traceback and becomes INTERNAL with a fixed text. Bytes that are no request of
+    the method are INVALID_ARGUMENT, where gRPC alone would call it a fault of ours.
 
     Args:
         write_timeout: seconds that a reader gets to take one message.
@@ -49,7 +51,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         if method is None or handler_call_details.method.startswith("/grpc."):
             return cast("grpc.RpcMethodHandler[Any, Any] | None", method)
         codec = {
-            "request_deserializer": method.request_deserializer,
+            "request_deserializer": _lenient(method.request_deserializer),
             "response_serializer": method.response_serializer,
         }
         if method.stream_stream:
@@ -65,7 +67,7 @@ class Boundary(grpc.aio.ServerInterceptor):
 def _unary(method: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
     async def serve(request: Any, context: Context) -> Any:
         try:
-            return await method(request, context)
+            return await method(_readable(request), context)
         except Exception as error:  # noqa: BLE001 - this is the boundary; _abort logs and answers it
             await _abort(context, error)
 
@@ -77,6 +79,7 @@ def _streaming(
 ) -> Callable[[Any, Context], Awaitable[None]]:
     async def serve(request: Any, context: Context) -> None:
         try:
+            request = _ReadableRequests(request) if hasattr(request, "__aiter__") else _readable(request)
             if not inspect.isasyncgenfunction(method):
                 await method(request, context)
                 return
@@ -87,6 +90,44 @@ def _streaming(
             await _abort(context, error)
 
     return serve
+
+
+_UNREADABLE = object()
+
+
+def _lenient(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    """Leave it to the method's call to refuse what cannot be read: here gRPC would answer by itself."""
+    if deserialize is None:
+        return None
+
+    def read(message: bytes) -> Any:
+        try:
+            return deserialize(message)
+        except DecodeError:
+            return _UNREADABLE
+
+    return read
+
+
+def _readable(request: Any) -> Any:
+    if request is _UNREADABLE:
+        raise InvalidRequest("the request is no message of this method; send one as its .proto says")
+    return request
+
+
+class _ReadableRequests:
+    """A caller's stream of requests, up to the first that cannot be read."""
+
+    def __init__(self, requests: AsyncIterable[Any]) -> None:
+        self._requests = requests
+
+    def __aiter__(self) -> _ReadableRequests:
+        # Not before it is read: what gRPC makes here must be.
+        self._iterator = aiter(self._requests)
+        return self
+
+    async def __anext__(self) -> Any:
+        return _readable(await anext(self._iterator))
 
 
 async def write(context: Context, message: Any, timeout: float = WRITE_TIMEOUT_SECONDS) -> None:

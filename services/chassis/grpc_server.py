@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from services.chassis.channel import MESSAGE_LIMIT_BYTES
 from services.chassis.grpc_boundary import Boundary
 from services.chassis.settings import SettingsError
+from services.chassis.tls import ServerTls
 
 # Time that calls get to end by themselves once the service has drained.
 _GRACE_SECONDS = 0.5
@@ -29,6 +30,8 @@ _OPTIONS = [
     ("grpc.keepalive_timeout_ms", 20_000),
     # A second process on the same port is an error, not a silent share.
     ("grpc.so_reuseport", 0),
+    # Who connects to a TLS port and says nothing is sent away after this time.
+    ("grpc.server_handshake_timeout_ms", 15_000),
 ]
 
 
@@ -53,12 +56,14 @@ async def grpc_server(
     port: int,
     services: Sequence[str],
     register: Callable[[grpc.aio.Server], None],
+    tls: ServerTls | None = None,
 ) -> AsyncGenerator[tuple[int, Health], None]:
     """Serve until the block is left; health begins as NOT_SERVING.
 
     Args:
         services: full names of the services, for health and reflection.
         register: adds the servicers to the server.
+        tls: what callers are shown and must show; None is plain text.
 
     Yields: the port, which differs from `port` where that is 0, and the health.
 
@@ -71,7 +76,10 @@ async def grpc_server(
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     reflection.enable_server_reflection([*services, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     try:
-        bound_port = server.add_insecure_port(f"{host}:{port}")
+        address = f"{host}:{port}"
+        bound_port = (
+            server.add_insecure_port(address) if tls is None else server.add_secure_port(address, tls.credentials())
+        )
     except RuntimeError as error:
         raise SettingsError(f"port {host}:{port} cannot be opened; is another service using it?") from error
     health_state = Health(health_servicer, services)

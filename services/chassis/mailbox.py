@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,10 +15,15 @@ class Mailbox(Generic[T]):
     Args:
         limit_bytes: most bytes that wait. An item that finds nothing waiting is
             taken whatever its size.
+        take_now: is offered each item while the reader waits with nothing
+            before it; returns whether it took it, past the reader.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, take_now: Callable[[T], bool] | None = None) -> None:
         self._limit_bytes = limit_bytes
+        self._take_now = take_now
+        # Whether the reader has dealt with all that it took.
+        self._reader_waits = False
         self._items: list[T] = []
         self._waiting_bytes = 0
         self._closed = False
@@ -32,6 +37,8 @@ class Mailbox(Generic[T]):
         not taken. The producer then ends its work and closes the mailbox.
         """
         if self._closed:
+            return True
+        if self._reader_waits and not self._items and self._take_now is not None and self._take_now(item):
             return True
         if self._items and self._waiting_bytes + size_bytes > self._limit_bytes:
             return False
@@ -53,7 +60,9 @@ class Mailbox(Generic[T]):
         Raises: the error that the mailbox was closed with.
         """
         while True:
+            self._reader_waits = True
             await self._ready.wait()
+            self._reader_waits = False
             items, self._items = self._items, []
             self._waiting_bytes = 0
             if items:

@@ -14,6 +14,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from services.chassis import errors
+from services.chassis.tls import explain_failure
 
 DOMAIN = "streamomni"
 
@@ -95,7 +96,7 @@ def error_of_call(call_error: grpc.aio.AioRpcError) -> errors.ServiceError:
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             return error_of(Status.FromString(value))
     code = call_error.code().value[0]
-    return error_of(Status(code=code, message=call_error.details() or call_error.code().name))
+    return error_of(Status(code=code, message=explain_failure(call_error.details() or call_error.code().name)))
 
 
 def grpc_status_of(error: BaseException) -> grpc.Status:

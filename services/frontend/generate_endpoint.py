@@ -16,6 +16,7 @@ from services.frontend.chat_request import ChatRequest
 from services.frontend.chunks import Chunks
 from services.frontend.collect import CollectSink
 from services.frontend.completion_request import CompletionRequest
+from services.frontend.direct_body import WriteNow, write_now_of
 from services.frontend.generations import Generations, start_all
 from services.frontend.metrics import FrontendMetrics
 from services.frontend.param_names import name_as_sent
@@ -88,16 +89,20 @@ class GenerateEndpoint:
                 return _Asked(request, generate_requests(request, call))
 
             asked = await self.bodies.read(scope, receive, convert)
-            deliver = self._stream if asked.request.delivery.stream else self._answer
             try:
-                await deliver(asked, context, receive, send)
+                if asked.request.delivery.stream:
+                    await self._stream(asked, context, receive, send, write_now_of(scope))
+                else:
+                    await self._answer(asked, context, receive, send)
             except ServiceError as error:
                 name_as_sent(error, asked.request)
                 raise
         finally:
             self.drain.leave()
 
-    async def _stream(self, asked: _Asked, context: RequestContext, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, asked: _Asked, context: RequestContext, receive: Receive, send: Send, write_now: WriteNow
+    ) -> None:
         answer_id, created = new_id(self.shape.id_prefix), int(time.time())
         choices, delivery = asked.choices, asked.request.delivery
 
@@ -105,7 +110,7 @@ class GenerateEndpoint:
             with_usage = delivery.include_usage
             return Chunks(self.shape, Answer(answer_id, created, model), choices, with_usage=with_usage)
 
-        sink = StreamSink(chunks, choices, delivery, len(asked.wire))
+        sink = StreamSink(chunks, choices, delivery, len(asked.wire), write_now)
         generation = self._start(asked, sink)
         writing = write_stream(
             send,

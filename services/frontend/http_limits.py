@@ -6,17 +6,20 @@ The one module that knows uvicorn's protocol class.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import structlog
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from services.chassis.errors import InvalidRequest, ServiceError
+from services.frontend import direct_body
 from services.frontend.errors import HeadersTooLarge, RequestTimeout, error_object, http_of
 
 log = structlog.get_logger(__name__)
@@ -39,9 +42,9 @@ class HttpLimits:
 
 
 class LimitedConfig(uvicorn.Config):
-    """uvicorn's configuration, with our bounds."""
+    """uvicorn's configuration, with our bounds, and TLS where a context is given."""
 
-    def __init__(self, app: Any, limits: HttpLimits) -> None:
+    def __init__(self, app: Any, limits: HttpLimits, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(
             app,
             http=LimitedHttpProtocol,
@@ -61,6 +64,7 @@ class LimitedConfig(uvicorn.Config):
             timeout_graceful_shutdown=1,
             # Else one request's log fields show up in the next one's lines.
             reset_contextvars=True,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self.limits = limits
 
@@ -142,6 +146,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(InvalidRequest("no other protocol is spoken here; send the request without upgrade"))
             raise _Refused
         super().on_headers_complete()
+        direct_body.offer(cast("Scope", self.scope), self._write_now(self.cycle))
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
 
@@ -172,6 +177,19 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """The reader has taken enough."""
         self._end_stall()
         super().resume_writing()
+
+    @staticmethod
+    def _write_now(cycle: RequestResponseCycle) -> direct_body.WriteNow:
+        flow, write = cycle.flow, cycle.transport.write
+
+        def write_now(body: bytes) -> bool:
+            open_ = cycle.response_started and not cycle.response_complete and not cycle.disconnected
+            if not open_ or flow.write_paused or not cycle.chunked_encoding:
+                return False
+            write(b"%x\r\n%b\r\n" % (len(body), body))
+            return True
+
+        return write_now
 
     def _await_reader(self) -> None:
         self._end_stall()

@@ -19,8 +19,8 @@ async def run_generation(
     """Deliver a generation's answer and end the generation, however that ends.
 
     Args:
-        sink: fails with `ClientGone` when the caller leaves, and with
-            `DeadlineExceeded` after `timeout` seconds.
+        sink: fails with `ClientGone` when the caller leaves, with
+            `DeadlineExceeded` after `timeout` seconds, and with what `receive` raises.
         delivering: sends the answer that the sink takes in.
     """
     watching = asyncio.create_task(_watch(generation, sink, receive, timeout))
@@ -36,11 +36,10 @@ async def _watch(generation: Generations, sink: Sink, receive: Receive, timeout:
     try:
         async with asyncio.timeout(timeout):
             await until_disconnect(receive)
+        error: Exception = ClientGone()
     except TimeoutError:
-        error: Exception = DeadlineExceeded(
-            f"the answer took more than the {timeout:g} s that are allowed; ask for fewer tokens"
-        )
-    else:
-        error = ClientGone()
+        error = DeadlineExceeded(f"the answer took more than the {timeout:g} s that are allowed; ask for fewer tokens")
+    except Exception as failure:  # noqa: BLE001 - the side that delivers raises it
+        error = failure
     generation.cancel()
     sink.failed(error)

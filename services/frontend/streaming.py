@@ -8,9 +8,11 @@ from contextlib import aclosing
 
 from starlette.types import Send
 
-from services.chassis.errors import ServiceError, Unavailable
+from services.chassis.errors import InternalError, ServiceError, Unavailable
 from services.chassis.mailbox import Mailbox
 from services.frontend.chunks import COMMENT, DONE, Chunks, error_event
+from services.frontend.direct_body import WriteNow
+from services.frontend.disconnect import ClientGone
 from services.frontend.errors import error_object
 from services.frontend.logprobs import TokenLogprob, moved
 from services.frontend.params import Delivery
@@ -37,18 +39,27 @@ class StreamSink:
         choices: number of choices of all prompts.
         delivery: which chunks carry the usage.
         prompts: number of prompts.
+        write_now: writes an event at once where that is possible.
     """
 
-    def __init__(self, chunks: Callable[[str], Chunks], choices: int, delivery: Delivery, prompts: int = 1) -> None:
+    def __init__(
+        self,
+        chunks: Callable[[str], Chunks],
+        choices: int,
+        delivery: Delivery,
+        prompts: int = 1,
+        write_now: WriteNow | None = None,
+    ) -> None:
         self._make_chunks = chunks
         self._per_prompt = choices // prompts
         # Of the echoed prompt, by choice.
         self._prompt_characters = [0] * choices
         self._delivery = delivery
-        self._last_put = asyncio.get_running_loop().time()
+        self._time = asyncio.get_running_loop().time
+        self._last_put = self._time()
         self._begun = False
         self._full = False
-        self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES)
+        self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES, write_now)
         self.tally = Tally(choices, prompts)
 
     def started(self, started: Started) -> None:
@@ -68,6 +79,11 @@ class StreamSink:
     def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
         """Render a piece of a choice. Tokens whose text is held back give no event, unless it tells of them."""
         self.tally.add(len(token_ids))
+        if detail is None and not self._delivery.continuous_usage_stats:
+            # Nearly all of them.
+            if text:
+                self._put(self._chunks.piece(index, text))
+            return not self._full
         usage = self.tally.usage if self._delivery.continuous_usage_stats else None
         logprobs: Sequence[TokenLogprob] = ()
         if detail is not None and detail.logprobs:
@@ -101,10 +117,9 @@ class StreamSink:
 
     async def comment(self, first: float, interval: float) -> None:
         """Put a comment whenever nothing came for `interval` seconds, `first` before there was anything."""
-        loop = asyncio.get_running_loop()
         while True:
             allowed = interval if self._begun else first
-            left = self._last_put + allowed - loop.time()
+            left = self._last_put + allowed - self._time()
             if left > 0:
                 await asyncio.sleep(left)
             else:
@@ -114,7 +129,7 @@ class StreamSink:
         if not event:
             return
         self._begun = True
-        self._last_put = asyncio.get_running_loop().time()
+        self._last_put = self._time()
         if not self.mailbox.put(event, len(event) if size_bytes is None else size_bytes):
             self._full = True
             self.mailbox.close(
@@ -134,6 +149,7 @@ async def write_stream(
     Raises:
         ServiceError: the generation failed before the first byte.
         ClientGone: the caller left.
+        Exception: a fault. The caller has been told with an event of fixed text, where the stream had begun.
     """
     began = False
     commenting = asyncio.create_task(sink.comment(first_byte, comment_interval))
@@ -150,6 +166,12 @@ async def write_stream(
             raise
         context.error = error.reason
         await send({"type": "http.response.body", "body": error_event(error_object(error))})
+    except ClientGone:
+        raise
+    except Exception:
+        if began:
+            await send({"type": "http.response.body", "body": error_event(error_object(InternalError()))})
+        raise
     finally:
         commenting.cancel()
         await asyncio.gather(commenting, return_exceptions=True)

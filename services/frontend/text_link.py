@@ -160,7 +160,11 @@ class TextLink:
             # A generation that was cancelled here may still have entries under way.
             if generation := generations.get(stream_id):
                 piece = token_ids[taken : taken + count]
-                self._apply(generation, generation.take_delta, index, piece, text, details.get(entry))
+                try:
+                    generation.take_delta(index, piece, text, details.get(entry))
+                except Exception:
+                    log.exception("generation failed", request_id=generation.request_id, peer=self.address)
+                    self._give_up(generation)
             taken += count
         for event in frame.events:
             kind = event.WhichOneof("event")
@@ -170,10 +174,13 @@ class TextLink:
                 self._apply(generation, generation.take_failed, error_of(event.failed))
 
     def _apply(self, generation: Generation, take: Callable[..., None], *args: Any) -> None:
-        # One generation that goes wrong must not take the others of the link along.
         try:
             take(*args)
         except Exception:
             log.exception("generation failed", request_id=generation.request_id, peer=self.address)
-            self.cancel(generation)
-            generation.take_failed(InternalError())
+            self._give_up(generation)
+
+    def _give_up(self, generation: Generation) -> None:
+        # One generation that goes wrong must not take the others of the link along.
+        self.cancel(generation)
+        generation.take_failed(InternalError())

@@ -108,12 +108,21 @@ class EngineLink:
     ) -> None:
         last_entries = {stream_id: entry for entry, stream_id in enumerate(frame.stream_ids)} if stopped else {}
         token_ids = list(frame.token_ids)
+        streams = self._streams
         taken = 0
         for entry, (stream_id, count) in enumerate(zip(frame.stream_ids, frame.token_counts, strict=True)):
-            ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
             piece = token_ids[taken : taken + count]
-            self._apply(stream_id, _take, piece, ends_with_stop, logprobs.get(entry))
             taken += count
+            # What was cancelled here may still have output under way.
+            if (stream := streams.get(stream_id)) is None:
+                continue
+            ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
+            told = logprobs_of(logprobs[entry]) if entry in logprobs else None
+            try:
+                stream.sink.delta(piece, ends_with_stop, told)
+            except Exception:
+                log.exception("stream failed", request_id=stream.request_id)
+                self._fail(stream_id, stream)
 
     def _apply(self, stream_id: int, give: Callable[..., None], *arguments: object) -> None:
         stream = self._streams.get(stream_id)
@@ -123,19 +132,18 @@ class EngineLink:
         try:
             give(stream.sink, *arguments)
         except Exception:
-            # One stream that goes wrong must not take the others of the link along.
             log.exception("stream failed", request_id=stream.request_id)
-            self._cancel(stream_id)
-            stream.sink.failed(InternalError())
+            self._fail(stream_id, stream)
+
+    def _fail(self, stream_id: int, stream: _Stream) -> None:
+        # One stream that goes wrong must not take the others of the link along.
+        self._cancel(stream_id)
+        stream.sink.failed(InternalError())
 
 
 def _start(sink: EngineSink, started: engine_pb2.Started) -> None:
     prompt_logprobs = logprobs_of(started.prompt_logprobs) if started.HasField("prompt_logprobs") else None
     sink.started(started.prompt_tokens, started.cached_tokens, prompt_logprobs)
-
-
-def _take(sink: EngineSink, token_ids: list[int], ends_with_stop: bool, logprobs: sampling_pb2.Logprobs | None) -> None:
-    sink.delta(token_ids, ends_with_stop, None if logprobs is None else logprobs_of(logprobs))
 
 
 def _finish(sink: EngineSink, finished: engine_pb2.Finished) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.chassis.mailbox import Mailbox
 
@@ -74,3 +76,69 @@ async def test_waiting_reader_is_woken() -> None:
     await asyncio.sleep(0.01)
     mailbox.close()
     assert await asyncio.wait_for(reading, 1.0) == [[1]]
+
+
+async def test_item_is_taken_past_a_waiting_reader() -> None:
+    """While the reader waits, items go to `take_now`; what that refuses, and what follows it, goes to the reader."""
+    taken: list[int] = []
+    open_ = True
+
+    def take_now(item: int) -> bool:
+        if open_:
+            taken.append(item)
+        return open_
+
+    mailbox = Mailbox[int](10, take_now)
+    mailbox.put(1, 1)
+    assert taken == [], "nobody has read yet"
+    reading = asyncio.create_task(read(mailbox))
+    await asyncio.sleep(0.01)
+    mailbox.put(2, 1)
+    open_ = False
+    mailbox.put(3, 1)
+    open_ = True
+    mailbox.put(4, 1)
+    await asyncio.sleep(0.01)
+    mailbox.put(5, 1)
+    mailbox.close()
+    assert await asyncio.wait_for(reading, 1.0) == [[1], [3, 4]]
+    assert taken == [2, 5]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["", "reader runs", "reader blocks"])), max_size=30))
+def test_order_is_kept_whoever_takes(steps: list[tuple[bool, str]]) -> None:
+    """Items arrive in the order they were put, whether `take_now` or the reader took them, and none is lost."""
+    asyncio.run(_put_and_arrive(steps))
+
+
+async def _put_and_arrive(steps: list[tuple[bool, str]]) -> None:
+    arrived: list[int] = []
+    open_, unblocked = True, asyncio.Event()
+
+    def take_now(item: int) -> bool:
+        if open_:
+            arrived.append(item)
+        return open_
+
+    mailbox = Mailbox[int](1000, take_now)
+
+    async def reader() -> None:
+        async for batch in mailbox.batches():
+            await unblocked.wait()
+            arrived.extend(batch)
+
+    reading = asyncio.create_task(reader())
+    for number, (takes, then) in enumerate(steps):
+        open_ = takes
+        mailbox.put(number, 1)
+        if then == "reader runs":
+            unblocked.set()
+        elif then == "reader blocks":
+            unblocked.clear()
+        if then:
+            for _ in range(3):
+                await asyncio.sleep(0)
+    unblocked.set()
+    mailbox.close()
+    await reading
+    assert arrived == list(range(len(steps)))
