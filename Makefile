@@ -15,8 +15,9 @@ INSTALLING := $(VENV)/.installing
 
 ARGS ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
-.PHONY: run setup install model test lint types protos protos-check unit compatibility format lock clean
+.PHONY: run setup install model test lint types protos protos-check unit compatibility bench format lock clean
 
 run: setup
 	@exec $(BIN)/python -m services.cli.foreground $(BIN)/stream-omni up $(ARGS)
@@ -64,6 +65,9 @@ unit: setup
 
 compatibility: setup
 	$(BIN)/python -m pytest tests/e2e/tiny/test_differential.py --write-compatibility
+
+bench: setup
+	$(BIN)/python -m tests.performance.comparison $(BENCH_ARGS)
 
 format: install
 	$(BIN)/ruff check --fix .

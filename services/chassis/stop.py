@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Coroutine
@@ -39,5 +40,7 @@ def run_until_stopped(serve: Callable[[asyncio.Event], Coroutine[Any, Any, None]
             loop.add_signal_handler(number, on_signal, number)
         await serve(stopping)
 
+    # What importing made lives as long as the process: no collection need look at it again.
+    gc.freeze()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

@@ -138,7 +138,7 @@ class Generations:
             raise
         if spec.deadline_seconds is not None:
             generation.deadline = asyncio.get_running_loop().call_later(spec.deadline_seconds, self._expire, generation)
-        log.info(
+        log.debug(
             "generation started",
             request_id=spec.request_id,
             prompt_tokens=len(spec.prompt_token_ids),
@@ -252,6 +252,8 @@ class Generations:
             "generation ended",
             request_id=generation.spec.request_id,
             outcome=outcome,
+            prompt_tokens=len(generation.spec.prompt_token_ids),
+            n=generation.spec.n,
             completion_tokens=sum(choice.completion_tokens for choice in generation.choices),
             seconds=round(time.monotonic() - generation.arrival_time, 3),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -169,6 +170,8 @@ class Model:
                 self._generations = generations
                 running = group.create_task(engine.run(generations.on_step))
                 seconds = await warm_up(generations)
+                # vLLM's part of the heap is large, and a collection that walks it holds up every stream.
+                gc.freeze()
                 log.info("model ready", model=self.name, warm_up_seconds=round(seconds, 3))
                 self._become(ModelState.READY)
                 self._ever_ready, self._failures = True, 0

@@ -27,7 +27,17 @@ _ARGUMENTS = (
     '--structured-outputs-config={"backend": "guidance"}',
     "--disable-uvicorn-access-log",
 )
-_ENVIRONMENT = {"TORCH_COMPILE_DISABLE": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn", "VLLM_NO_USAGE_STATS": "1"}
+# Calls as our tokenizer reads them where a template shows no tools; tools shown only where they may be used.
+TOOLS = ("--enable-auto-tool-choice", "--tool-call-parser=hermes", "--exclude-tools-when-tool-choice-none")
+# Reasoning between <think> and </think>, but only of requests that ask for it by the template's variable.
+REASONING = ("--reasoning-parser=deepseek_v3",)
+_ENVIRONMENT = {
+    "TORCH_COMPILE_DISABLE": "1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_NO_USAGE_STATS": "1",
+    # Calls are enforced by a JSON schema; the grammar that vLLM 0.32 prefers is none that its guidance backend reads.
+    "VLLM_ENFORCE_STRICT_TOOL_CALLING": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,13 @@ class PeerAnswer:
 @contextmanager
 def running_peer(model: Path, log_file: Path, *options: str) -> Iterator[str]:
     """Start vLLM's server on a model, under the name that our service gives it, yield its URL, and end it."""
+    with peer_process(model, log_file, *options) as (url, _):
+        yield url
+
+
+@contextmanager
+def peer_process(model: Path, log_file: Path, *options: str) -> Iterator[tuple[str, int]]:
+    """The same, and its process id."""
     (port,) = free_ports(1)
     where = [f"--model={model}", f"--served-model-name={model.name}", "--host=127.0.0.1", f"--port={port}"]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *where, *_ARGUMENTS, *options]
@@ -52,7 +69,7 @@ def running_peer(model: Path, log_file: Path, *options: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until(lambda: _is_up(process, url), 180, "vLLM's server is not up")
-        yield url
+        yield url, process.pid
     finally:
         process.terminate()
         process.wait(60)
