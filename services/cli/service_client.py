@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -56,10 +57,18 @@ class Piece:
 
 
 class ServiceClient:
-    """One service, by its URL, with or without `/v1` at its end."""
+    """One service.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: where it is, with or without `/v1` at its end.
+        api_key: is sent with each request, in visible ASCII; None or empty sends none.
+        trusted: holds the authorities that may have signed its certificate; None trusts the usual ones.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None, trusted: ssl.SSLContext | None = None) -> None:
         self.url = url.rstrip("/").removesuffix("/v1").rstrip("/")
+        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._trusted = trusted or True
 
     async def model_names(self) -> Sequence[str]:
         """Return the names of the models that are served.
@@ -108,9 +117,20 @@ class ServiceClient:
     def _open(self) -> httpx.AsyncClient:
         # A proxy from the environment has no business on the way to this machine itself.
         is_local = httpx.URL(self.url).host in _LOOPBACK
-        return httpx.AsyncClient(base_url=self.url, timeout=_TIMEOUT, trust_env=not is_local)
+        return httpx.AsyncClient(
+            base_url=self.url,
+            headers=self._headers,
+            timeout=_TIMEOUT,
+            trust_env=not is_local,
+            verify=self._trusted,
+        )
 
     def _unreachable(self, error: Exception) -> Unreachable:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return Unreachable(
+                f"the certificate of {self.url} is not trusted here ({_reason(error)});"
+                " name its authority's PEM file with --tls-ca"
+            )
         return Unreachable(
             f"no service answers at {self.url} ({_reason(error)}); start one with stream-omni up, or name it with --url"
         )
@@ -133,7 +153,10 @@ async def _pieces(response: httpx.Response) -> AsyncGenerator[Piece, None]:
 
 def _refusal(response: httpx.Response) -> ServiceFailure:
     content = _json_object(response.text)
-    return ServiceFailure(_told(content, f"the service answered {response.status_code}", response))
+    told = _told(content, f"the service answered {response.status_code}", response)
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        told += "; a key is taken from --api-key or OMNI_API_KEY"
+    return ServiceFailure(told)
 
 
 def _told(content: Mapping[str, Any], otherwise: str, response: httpx.Response) -> str:

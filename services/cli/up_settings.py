@@ -10,6 +10,7 @@ from typing import Any
 
 from services.chassis.settings import SettingsError
 from services.engine.settings import EngineSettings
+from services.frontend.api_keys import ApiKeys
 from services.frontend.settings import FrontendSettings
 from services.tokenizer.settings import TokenizerSettings
 
@@ -73,6 +74,11 @@ def load_settings(options: UpOptions) -> UpSettings:
     """
     if given := [name for name in _LINKS if name in os.environ]:
         raise SettingsError(f"{' and '.join(given)} cannot be chosen here, since up links its tiers itself; unset it")
+    if given := sorted(name for name in os.environ if name.startswith("OMNI_") and "_TLS_" in name):
+        raise SettingsError(
+            f"{' and '.join(given)} cannot be set here, since up links its tiers in plain text on this machine;"
+            " start the tiers one by one, or unset it and end TLS at a proxy"
+        )
     chosen = {
         "OMNI_ENGINE_MODEL": options.model,
         "OMNI_ENGINE_PORT": options.engine_port,
@@ -87,6 +93,9 @@ def load_settings(options: UpOptions) -> UpSettings:
         os.environ["OMNI_ENGINE_ARGS"] = json.dumps({**EngineSettings.load().args, **options.engine_args})
     settings = UpSettings(EngineSettings.load(), TokenizerSettings.load(), options.tokenizers, FrontendSettings.load())
     _check_ports(own_ports(settings))
+    if settings.frontend.api_keys_file is not None:
+        # Else the frontend tells only once the engine has loaded its model.
+        ApiKeys(settings.frontend.api_keys_file)
     return settings
 
 

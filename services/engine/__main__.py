@@ -80,6 +80,8 @@ def main() -> int:
     """
     try:
         settings = EngineSettings.load()
+        # Told before vLLM is imported, which takes seconds.
+        settings.server_tls()
     except SettingsError as error:
         print(f"engine: {error}", file=sys.stderr)
         return 2

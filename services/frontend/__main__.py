@@ -23,7 +23,8 @@ def main() -> int:
         configure_logs("frontend", settings.log_level)
 
         def on_listening(port: int) -> None:
-            log.info("listening", url=f"http://{settings.host}:{port}")
+            scheme = "http" if settings.tls_cert is None else "https"
+            log.info("listening", url=f"{scheme}://{settings.host}:{port}")
 
         async def run(stopping: asyncio.Event) -> None:
             await serve(settings, stopping, on_listening)

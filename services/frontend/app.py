@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from services.chassis.errors import InternalError, ServiceError
+from services.frontend.api_keys import ApiKeys
 from services.frontend.disconnect import ClientGone
 from services.frontend.errors import MethodNotAllowed, UnknownPath
 from services.frontend.metrics import FrontendMetrics
@@ -25,11 +26,24 @@ _PROBES = ("/health/live", "/health/ready", "/metrics")
 
 
 class FrontendApp:
-    """Serves all routes of the frontend."""
+    """Serves all routes of the frontend.
 
-    def __init__(self, routes: Sequence[BaseRoute], metrics: FrontendMetrics) -> None:
+    Args:
+        keys: who may use them; None lets everyone.
+        open_paths: need no key. All others do, those that are not served too, so that no spelling of a path evades it.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[BaseRoute],
+        metrics: FrontendMetrics,
+        keys: ApiKeys | None = None,
+        open_paths: Collection[str] = (),
+    ) -> None:
         self._router = Router(routes, redirect_slashes=False)
         self._metrics = metrics
+        self._keys = keys
+        self._open_paths = frozenset(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -52,6 +66,8 @@ class FrontendApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
         try:
+            if self._keys is not None and scope["path"] not in self._open_paths:
+                self._keys.check(scope["headers"])
             try:
                 await self._router(scope, receive, send)
             except HTTPException as error:

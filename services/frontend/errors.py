@@ -101,7 +101,8 @@ def error_object(error: errors.ServiceError) -> bytes:
 
 
 def error_headers(error: errors.ServiceError) -> list[tuple[bytes, bytes]]:
-    """Return the headers that tell callers whether and when to try again, and which methods there are."""
+    """Return the headers that tell callers whether and when to try again, and which methods and
+    authentication there are."""
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after is not None:
         # Retry-After knows whole seconds only.
@@ -112,6 +113,9 @@ def error_headers(error: errors.ServiceError) -> list[tuple[bytes, bytes]]:
         headers.append((b"x-should-retry", b"true" if retry else b"false"))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.allowed.encode()))
+    if isinstance(error, errors.Unauthenticated):
+        # https://www.rfc-editor.org/rfc/rfc9110#section-11.6.1
+        headers.append((b"www-authenticate", b"Bearer"))
     return headers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
@@ -40,10 +41,13 @@ class HttpServer(uvicorn.Server):
 
     Args:
         on_listening: is called once requests are taken.
+        tls: holds the certificate; None is plain HTTP.
     """
 
-    def __init__(self, app: ASGIApp, limits: HttpLimits, on_listening: Callable[[], None]) -> None:
-        super().__init__(LimitedConfig(app, limits))
+    def __init__(
+        self, app: ASGIApp, limits: HttpLimits, on_listening: Callable[[], None], tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(LimitedConfig(app, limits, tls))
         self._on_listening = on_listening
 
     @contextlib.contextmanager

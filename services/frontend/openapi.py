@@ -190,11 +190,15 @@ def _reading(operation: str, **more: Any) -> Schema:
     return {"get": {"operationId": operation, "responses": responses, **more}}
 
 
-def document() -> Schema:
+def document(asks_for_key: bool = False) -> Schema:
     """Return the description, as an object of OpenAPI 3.1."""
+    # https://spec.openapis.org/oas/v3.1.0#security-scheme-object
+    schemes: Schema = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if asks_for_key else {}
+    security: Schema = {"security": [{"bearer": []}]} if asks_for_key else {}
     name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "openapi": "3.1.0",
+        **security,
         "info": {"title": "Stream-Omni", "version": "1", "description": "OpenAI's API for any language model."},
         "paths": {
             "/v1/chat/completions": _generating("ChatRequest", "ChatCompletion"),
@@ -203,6 +207,7 @@ def document() -> Schema:
             "/v1/models/{model}": _reading("getModel", parameters=[name]),
         },
         "components": {
+            **schemes,
             "schemas": {
                 "ChatRequest": {"type": "object", "properties": CHAT, "required": ["model", "messages"]},
                 "CompletionRequest": {"type": "object", "properties": COMPLETION, "required": ["model", "prompt"]},
@@ -219,10 +224,14 @@ def document() -> Schema:
 
 
 class OpenApiEndpoint:
-    """Serves the description from memory."""
+    """Serves the description from memory.
 
-    def __init__(self) -> None:
-        self._body = orjson.dumps(document())
+    Args:
+        asks_for_key: whether the API asks for a key.
+    """
+
+    def __init__(self, asks_for_key: bool) -> None:
+        self._body = orjson.dumps(document(asks_for_key))
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -13,6 +15,8 @@ from starlette.routing import Route
 from services.chassis.channel import open_channel
 from services.chassis.drain import Drain
 from services.chassis.errors import Draining
+from services.chassis.tls import client_tls, server_context
+from services.frontend.api_keys import ApiKeys
 from services.frontend.app import FrontendApp
 from services.frontend.body import BodyReader
 from services.frontend.chat_request import parse_chat_request
@@ -42,20 +46,31 @@ async def serve(settings: FrontendSettings, stopping: asyncio.Event, on_listenin
         on_listening: gets the port once requests are taken.
 
     Raises:
-        SettingsError: the port is taken.
+        SettingsError: the port is taken, or a file of keys or certificates is wrong.
     """
+    keys = None if settings.api_keys_file is None else ApiKeys(settings.api_keys_file)
+    if keys is None and not _is_loopback(settings.host):
+        log.warning(
+            "no API keys: whoever reaches this address may use it; set OMNI_FRONTEND_API_KEYS_FILE", host=settings.host
+        )
+    tls = _tls_context(settings)
+    text_tls = client_tls(settings.tokenizers_tls_ca, settings.tokenizers_tls_cert, settings.tokenizers_tls_key)
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(listening_socket(settings.host, settings.port))
-        channels = {address: await stack.enter_async_context(open_channel(address)) for address in settings.tokenizers}
+        channels = {
+            address: await stack.enter_async_context(open_channel(address, text_tls)) for address in settings.tokenizers
+        }
         texts = TextClient(channels)
         drain = Drain(settings.max_requests, "requests")
         readiness = Readiness(texts)
         metrics = FrontendMetrics(CollectorRegistry())
         metrics.follow(lambda: texts.connected, lambda: texts.live)
-        app = FrontendApp(_routes(settings, texts, drain, readiness, metrics), metrics)
-        server = HttpServer(app, _limits(settings), lambda: on_listening(listener.getsockname()[1]))
+        app = FrontendApp(_routes(settings, texts, drain, readiness, metrics), metrics, keys, _open_paths())
+        server = HttpServer(app, _limits(settings), lambda: on_listening(listener.getsockname()[1]), tls)
         async with asyncio.TaskGroup() as group:
-            linking = group.create_task(texts.run())
+            lasting = [group.create_task(texts.run())]
+            if keys is not None:
+                lasting.append(group.create_task(keys.follow()))
             serving = group.create_task(server.serve(sockets=[listener]))
             await stopping.wait()
             readiness.begin_drain()
@@ -65,7 +80,8 @@ async def serve(settings: FrontendSettings, stopping: asyncio.Event, on_listenin
                 await drain.drain(_LAST_WORDS_SECONDS)
             server.stop()
             await serving
-            linking.cancel()
+            for task in lasting:
+                task.cancel()
 
 
 def _routes(
@@ -82,10 +98,29 @@ def _routes(
         Route("/v1/models/{name:path}", ModelCard(texts), methods=["GET"]),
         Route("/health/live", LiveEndpoint(), methods=["GET"]),
         Route("/health/ready", ReadyEndpoint(readiness), methods=["GET"]),
-        Route("/openapi.json", OpenApiEndpoint(), methods=["GET"]),
+        Route("/openapi.json", OpenApiEndpoint(asks_for_key=settings.api_keys_file is not None), methods=["GET"]),
         Route("/metrics", MetricsEndpoint(metrics.registry), methods=["GET"]),
         *(Route(path, file, methods=["GET"]) for path, file in static_files().items()),
     ]
+
+
+def _open_paths() -> list[str]:
+    # Probes have no keys; the page and the API's description are the same for all and hold nothing of anybody.
+    # Metrics tell how much is asked, on a port that everyone reaches, so they want a key; scrapers can send one.
+    return ["/health/live", "/health/ready", "/openapi.json", *static_files()]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _tls_context(settings: FrontendSettings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None and settings.tls_key is None:
+        return None
+    return server_context(settings.tls_cert, settings.tls_key)
 
 
 def _limits(settings: FrontendSettings) -> HttpLimits:

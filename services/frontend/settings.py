@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -21,13 +22,23 @@ class FrontendSettings(ServiceSettings):
     port: int = Field(default=8000, ge=0, le=65535)
     # Addresses of the text services, `host:port` each: a JSON list or comma-separated.
     tokenizers: Annotated[tuple[str, ...], NoDecode] = Field(default=("127.0.0.1:50061",), min_length=1)
+    # File of accepted keys, one a line; comments begin with `#`, changes are taken over. Unset: no key is needed.
+    api_keys_file: Path | None = None
+    # PEM files of the HTTP port's certificate, with its chain, and of its key. Unset: plain HTTP.
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    # PEM file of the authority that signed the text services' certificates. Unset: plain text.
+    tokenizers_tls_ca: Path | None = None
+    # PEM files of the certificate, and of its key, that they are shown where they ask for one.
+    tokenizers_tls_cert: Path | None = None
+    tokenizers_tls_key: Path | None = None
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     # Largest request body.
     body_limit_bytes: int = Field(default=20 * 1024 * 1024, ge=1024)
     # All bodies that are being read and parsed at one time, together.
     body_budget_bytes: int = Field(default=512 * 1024 * 1024, ge=1024)
     # Largest request line with headers.
-    header_limit_bytes: int = Field(default=64 * 1024, ge=1024)
+    header_limit_bytes: int = Field(default=128 * 1024, ge=1024)
     # Time for a request's headers to arrive whole.
     header_timeout_s: float = Field(default=15, gt=0)
     # Longest pause within a request's body.

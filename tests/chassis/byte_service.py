@@ -12,6 +12,7 @@ import grpc.aio
 from services.chassis.channel import open_channel
 from services.chassis.grpc_boundary import Boundary
 from services.chassis.grpc_server import grpc_server
+from services.chassis.tls import ServerTls
 
 SERVICE = "test.v1.ByteService"
 Methods = dict[str, Any]
@@ -41,13 +42,13 @@ def call_link(channel: grpc.aio.Channel, commands: Iterable[bytes] | None = None
 
 
 @asynccontextmanager
-async def serving(methods: Methods, port: int = 0) -> AsyncGenerator[int, None]:
+async def serving(methods: Methods, port: int = 0, tls: ServerTls | None = None) -> AsyncGenerator[int, None]:
     """Serve the methods as a tier does; gives the port."""
 
     def register(server: grpc.aio.Server) -> None:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
 
-    async with grpc_server("127.0.0.1", port, [SERVICE], register) as (bound, _):
+    async with grpc_server("127.0.0.1", port, [SERVICE], register, tls) as (bound, _):
         yield bound
 
 

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from google.rpc.status_pb2 import Status
 from structlog.testing import capture_logs
 
 from services.chassis.errors import NotFound, Overloaded
 from services.chassis.grpc_boundary import Context
 from services.chassis.status import error_of_call
-from tests.chassis.byte_service import call_stream, call_unary, channel_to, channel_with_write_timeout
+from tests.chassis.byte_service import call_link, call_stream, call_unary, channel_to, channel_with_write_timeout
 
 # More than gRPC buffers for a reader that takes nothing.
 PIECE = b"x" * 1_000_000
@@ -258,3 +259,37 @@ async def test_no_tasks_are_left() -> None:
     del call
     await asyncio.sleep(0.1)
     assert asyncio.all_tasks() - before == set()
+
+
+@pytest.mark.parametrize("method", ["Unary", "Stream", "Link"])
+async def test_bytes_that_are_no_message_are_the_callers_fault(method: str) -> None:
+    """Garbage is INVALID_ARGUMENT with its details on every kind of method, unlogged, and the next call is served."""
+
+    async def unary_(request: Status, context: Context) -> bytes:
+        return b"done"
+
+    async def stream(request: Status, context: Context) -> AsyncGenerator[bytes, None]:
+        yield b"done"
+
+    async def link(requests: AsyncIterator[Status], context: Context) -> AsyncGenerator[bytes, None]:
+        async for _ in requests:
+            yield b"done"
+
+    methods: dict[str, Any] = {
+        "Unary": grpc.unary_unary_rpc_method_handler(unary_, request_deserializer=Status.FromString),
+        "Stream": grpc.unary_stream_rpc_method_handler(stream, request_deserializer=Status.FromString),
+        "Link": grpc.stream_stream_rpc_method_handler(link, request_deserializer=Status.FromString),
+    }
+    calls: dict[str, Callable[[grpc.aio.Channel, bytes], Any]] = {
+        "Unary": call_unary,
+        "Stream": call_stream,
+        "Link": lambda channel, request: call_link(channel, [request]),
+    }
+    with capture_logs() as logs:
+        async with channel_to(methods) as channel:
+            failure = await failure_of(calls[method](channel, b"\xff\xff\xff"))
+            good = calls[method](channel, b"")
+            assert (await good if method == "Unary" else [reply async for reply in good]) in (b"done", [b"done"])
+    assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error_of_call(failure).reason == "INVALID_REQUEST"
+    assert logs == []

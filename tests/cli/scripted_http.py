@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.certificates import Pair
 
 REQUEST_ID = "req-1"
 
@@ -18,16 +21,22 @@ class ChatServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, models: list[str]) -> None:
+    def __init__(self, models: list[str], key: str | None = None, pair: Pair | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Exchange)
         self.models = models
+        self.key = key
+        self.scheme = "http" if pair is None else "https"
+        if pair is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair.certificate, pair.key)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.chats: list[dict[str, Any]] = []
         self.left = threading.Event()
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}"
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -35,7 +44,9 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """List the models."""
-        if self.path == "/v1/models":
+        if self.server.key and self.headers["authorization"] != f"Bearer {self.server.key}":
+            self._send(401, {"error": {"message": "no", "code": "invalid_api_key"}})
+        elif self.path == "/v1/models":
             self._send(200, {"object": "list", "data": [{"id": name} for name in self.server.models]})
         else:
             self._send(404, {"error": {"message": "unknown path"}})
@@ -43,6 +54,9 @@ class _Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a chat by the last message's first word."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.server.key and self.headers["authorization"] != f"Bearer {self.server.key}":
+            self._send(401, {"error": {"message": "no", "code": "invalid_api_key"}})
+            return
         self.server.chats.append(body)
         word = body["messages"][-1]["content"].split()[0]
         if word == "refuse":
@@ -100,9 +114,9 @@ def _chunk(delta: dict[str, str], finish_reason: str | None = None) -> dict[str,
 
 
 @contextmanager
-def chat_server(*models: str) -> Iterator[ChatServer]:
-    """Serve on a free port until the block is left."""
-    with ChatServer(list(models)) as server:
+def chat_server(*models: str, key: str | None = None, pair: Pair | None = None) -> Iterator[ChatServer]:
+    """Serve on a free port until the block is left; with a key, only callers who send it, and with a pair, HTTPS."""
+    with ChatServer(list(models), key, pair) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_links_cannot_be_chosen(name: str) -> None:
     """What up decides itself is refused, not passed over."""
     os.environ[name] = "10.0.0.1:50051"
     with pytest.raises(SettingsError, match=f"{name} cannot be chosen here"):
+        load_settings(UpOptions("tiny"))
+
+
+@pytest.mark.parametrize(
+    "name", ["OMNI_ENGINE_TLS_CERT", "OMNI_TOKENIZER_ENGINE_TLS_CA", "OMNI_FRONTEND_TLS_KEY", "OMNI_TOKENIZER_TLS_CERT"]
+)
+def test_tls_is_for_tiers_of_their_own(name: str) -> None:
+    """TLS settings, which up would not use, are refused, not passed over."""
+    os.environ[name] = "x.pem"
+    with pytest.raises(SettingsError, match=f"{name} cannot be set here"):
+        load_settings(UpOptions("tiny"))
+
+
+def test_wrong_keys_file_is_told_before_anything_starts(tmp_path: Path) -> None:
+    """A file of API keys that the frontend would refuse is refused here, long before the frontend's turn."""
+    os.environ["OMNI_FRONTEND_API_KEYS_FILE"] = str(tmp_path / "keys")
+    with pytest.raises(SettingsError, match="keys cannot be read"):
         load_settings(UpOptions("tiny"))
 
 

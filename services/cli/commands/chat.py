@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 
 from services.cli.arguments import CommandError, Commands, positive
-from services.cli.commands.models import add_url_to
+from services.cli.commands.models import add_service_to, service_of
 
 _DESCRIPTION = """\
 Talks to a running service. Ctrl-C while an answer comes stops the answer; Ctrl-C or Ctrl-D at the prompt ends the
@@ -19,7 +20,7 @@ def add_to(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("chat", help="talk to a running service", description=_DESCRIPTION)
     parser.set_defaults(run=run)
-    add_url_to(parser)
+    add_service_to(parser)
     parser.add_argument("--model", metavar="NAME", help="one of the service's models (its first)")
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before everything else")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 for the likeliest answer (the model's own)")
@@ -31,11 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         CommandError: the service cannot be reached or does not serve the model.
+        UsageError: the API key or the TLS authority is of no use.
     """
     from services.cli.conversation import Conversation
-    from services.cli.service_client import ChatOptions, ServiceClient, ServiceFailure
+    from services.cli.service_client import ChatOptions, ServiceFailure
 
-    client = ServiceClient(arguments.url)
+    client = service_of(arguments, os.environ)
     try:
         model = choose_model(asyncio.run(client.model_names()), arguments.model)
     except ServiceFailure as failure:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import ssl
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from services.cli.arguments import CommandError, Commands
+from services.cli.arguments import CommandError, Commands, UsageError
 from services.cli.models import default_model_path, ensure_default_model, has_default_model, models_directory
+
+if TYPE_CHECKING:
+    from services.cli.service_client import ServiceClient
 
 
 def add_to(commands: Commands) -> None:
@@ -23,13 +29,41 @@ def add_to(commands: Commands) -> None:
     about = "list the models of a running service"
     listing = actions.add_parser("list", help=about, description=f"Will {about}.")
     listing.set_defaults(run=print_list)
-    add_url_to(listing)
+    add_service_to(listing)
 
 
 def add_url_to(parser: argparse.ArgumentParser) -> None:
     """Add the option that names a running service."""
     url = "http://127.0.0.1:8000"
     parser.add_argument("--url", default=url, metavar="URL", help=f"of the running service ({url})")
+
+
+def add_service_to(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a running service and open it."""
+    add_url_to(parser)
+    parser.add_argument("--api-key", metavar="KEY", help="one of the service's keys (OMNI_API_KEY)")
+    parser.add_argument("--tls-ca", metavar="FILE", help="PEM file of the authority behind the service's certificate")
+
+
+def service_of(arguments: argparse.Namespace, environ: Mapping[str, str]) -> ServiceClient:
+    """Return the service that the options of `add_service_to` name.
+
+    Raises:
+        UsageError: the key or the file is of no use.
+    """
+    from services.cli.service_client import ServiceClient
+
+    api_key = arguments.api_key or environ.get("OMNI_API_KEY")
+    if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise UsageError("the API key holds other characters than visible ASCII; give it as the service's keys have it")
+    trusted = None
+    if arguments.tls_ca is not None:
+        try:
+            trusted = ssl.create_default_context(cafile=arguments.tls_ca)
+        except OSError as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"--tls-ca {arguments.tls_ca} cannot be used ({reason}); give a PEM file") from error
+    return ServiceClient(arguments.url, api_key, trusted)
 
 
 def print_path(_arguments: argparse.Namespace) -> int:
@@ -62,11 +96,12 @@ def print_list(arguments: argparse.Namespace) -> int:
 
     Raises:
         CommandError: the service does not tell them.
+        UsageError: the API key or the TLS authority is of no use.
     """
-    from services.cli.service_client import ServiceClient, ServiceFailure
+    from services.cli.service_client import ServiceFailure
 
     try:
-        names = asyncio.run(ServiceClient(arguments.url).model_names())
+        names = asyncio.run(service_of(arguments, os.environ).model_names())
     except ServiceFailure as failure:
         raise CommandError(str(failure)) from failure
     for name in names:

@@ -101,7 +101,9 @@ def ready_line(settings: UpSettings) -> str:
     options = {"temperature": 0, "max_tokens": 200}
     request = json.dumps({"model": settings.engine.model_name, "messages": messages, **options}, ensure_ascii=False)
     header = shlex.quote("Content-Type: application/json")
-    return f"ready at {url} · try: curl {url}/v1/chat/completions -H {header} -d {shlex.quote(request)}"
+    # The shell puts the key in: this line goes to logs.
+    key = ' -H "Authorization: Bearer $OMNI_API_KEY"' if settings.frontend.api_keys_file else ""
+    return f"ready at {url} · try: curl {url}/v1/chat/completions -H {header}{key} -d {shlex.quote(request)}"
 
 
 async def supervise(stages: Sequence[Sequence[Tier]], ready: str, patience: Patience | None = None) -> int:

@@ -2,6 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const list = $("messages"), prompt = $("prompt"), model = $("model"), errorLine = $("error");
+const key = $("key");
 
 // The conversation as the API takes it.
 let conversation = [];
@@ -13,7 +14,16 @@ function showError(text) {
   errorLine.hidden = !text;
 }
 
+// Kept until the tab is closed. A service that asks for no key gets none.
+key.value = sessionStorage.getItem("api-key") ?? "";
+
+function authorization() {
+  return key.value ? { authorization: `Bearer ${key.value}` } : {};
+}
+
 async function errorOf(response) {
+  // Shown once a key is asked for.
+  if (response.status === 401) key.hidden = false;
   let text = `HTTP ${response.status}`;
   try {
     text = (await response.json()).error.message;
@@ -60,7 +70,7 @@ async function* events(body) {
 async function streamAnswer(bubble, signal) {
   const response = await fetch("/v1/chat/completions", {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...authorization() },
     body: JSON.stringify({ model: model.value, messages: conversation, stream: true }),
     signal,
   });
@@ -142,7 +152,13 @@ function clear() {
 
 async function loadModels() {
   try {
-    const response = await fetch("/v1/models");
+    const response = await fetch("/v1/models", { headers: authorization() });
+    if (response.status === 401) {
+      key.hidden = false;
+      showError(key.value ? "This API key is not accepted." : "This service asks for an API key.");
+      key.focus();
+      return;
+    }
     if (!response.ok) throw await errorOf(response);
     const names = (await response.json()).data.map((entry) => entry.id);
     if (!names.length) throw new Error("no model is ready yet");
@@ -158,6 +174,11 @@ async function loadModels() {
 $("composer").addEventListener("submit", (event) => { event.preventDefault(); send(); });
 $("stop").addEventListener("click", () => answering?.abort());
 $("clear").addEventListener("click", clear);
+key.addEventListener("change", () => {
+  key.value = key.value.trim();
+  sessionStorage.setItem("api-key", key.value);
+  loadModels();
+});
 prompt.addEventListener("input", resize);
 prompt.addEventListener("keydown", (event) => {
   // Enter that ends the composition of a character is not meant to send.

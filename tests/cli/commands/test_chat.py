@@ -120,6 +120,19 @@ def test_error_is_one_line_and_the_session_goes_on() -> None:
         assert terminal.exit_code() == 0
 
 
+def test_key_is_sent_with_each_question() -> None:
+    """A service that asks for a key gets it with the list of models and with each question."""
+    with chat_server("tiny", key="so-right") as server:
+        with chat("--url", server.url, "--api-key", "so-right") as terminal:
+            terminal.read_until("> ")
+            terminal.type("hello\r")
+            terminal.read_until("It is Paris")
+            terminal.read_until("> ")
+            terminal.type(CTRL_D)
+            assert terminal.exit_code() == 0
+        assert len(server.chats) == 1
+
+
 def test_line_can_be_edited_and_recalled() -> None:
     """Cursor keys move within the line and back to earlier ones."""
     with chat_server("tiny") as server, chat("--url", server.url) as terminal:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from services.cli.models import has_default_model
+from tests.certificates import Authority
 from tests.cli.command_line import environment, stream_omni
 from tests.cli.scripted_http import chat_server
 from tests.cli.scripted_service import REPOSITORY, is_alive, wait_until
@@ -68,3 +69,36 @@ def test_list_names_a_service_that_is_not_there() -> None:
     done = stream_omni("models", "list", "--url", "http://127.0.0.1:9")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "no service answers at http://127.0.0.1:9" in done.stderr
+
+
+def test_key_is_sent(tmp_path: Path) -> None:
+    """A key is taken from --api-key, which goes first, or from OMNI_API_KEY; without one, the refusal says so."""
+    with chat_server("tiny", key="so-right") as server:
+        given = stream_omni("models", "list", "--url", server.url, "--api-key", "so-right", OMNI_API_KEY="so-wrong")
+        found = stream_omni("models", "list", "--url", server.url, OMNI_API_KEY="so-right")
+        wrong = stream_omni("models", "list", "--url", server.url, "--api-key", "so-wrong")
+    assert given.stdout == found.stdout == "tiny\n"
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert "a key is taken from --api-key or OMNI_API_KEY" in wrong.stderr and "so-wrong" not in wrong.stderr
+
+
+def test_key_that_no_header_can_carry() -> None:
+    """Such a key is refused without being told, and nothing is asked."""
+    for key in ("so-ключ", "so a", "so-\n"):
+        done = stream_omni("models", "list", "--api-key", key)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "visible ASCII" in done.stderr and "so-" not in done.stderr
+
+
+def test_own_authority(tmp_path: Path) -> None:
+    """HTTPS is spoken to a service whose authority is named; without it, the line says how to name it."""
+    authority = Authority(tmp_path)
+    with chat_server("tiny", pair=authority.issue("service")) as server:
+        trusted = stream_omni("models", "list", "--url", server.url, "--tls-ca", str(authority.ca))
+        untrusted = stream_omni("models", "list", "--url", server.url)
+        wrong = stream_omni("models", "list", "--url", server.url, "--tls-ca", str(tmp_path / "none.pem"))
+    assert (trusted.returncode, trusted.stdout) == (0, "tiny\n")
+    assert (untrusted.returncode, untrusted.stderr.count("\n")) == (1, 1)
+    assert "is not trusted here" in untrusted.stderr and "--tls-ca" in untrusted.stderr
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "none.pem cannot be used" in wrong.stderr

@@ -96,3 +96,12 @@ def test_ready_line_holds_a_curl_for_a_shell(name: str) -> None:
     assert content_type == "Content-Type: application/json"
     assert json.loads(body)["model"] == name
     assert "\n" not in line
+
+
+def test_ready_line_leaves_the_key_to_the_shell(tmp_path: Path) -> None:
+    """Where a key is asked for, the curl sends the one of OMNI_API_KEY, and the line itself holds none."""
+    frontend = FrontendSettings(port=8100, api_keys_file=tmp_path / "keys")
+    line = ready_line(UpSettings(EngineSettings(model="m"), TokenizerSettings(), 1, frontend))
+    command = f"OMNI_API_KEY=so-right; {CURL}{line.partition(' · try: ')[2]}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert "Authorization: Bearer so-right" in json.loads(done.stdout)

@@ -86,6 +86,19 @@ class TestConstraints:
             assert time.monotonic() - begin < 5.0
             await compiler.compile(Choice(("a",)))
 
+    async def test_memory_does_not_grow_with_the_number_of_schemas(self, compiler: ConstraintCompiler) -> None:
+        """10,000 different schemas in a row leave less than 100 MB behind: whatever is kept of them is bounded."""
+
+        async def compile_all(numbers: range) -> None:
+            for number in numbers:
+                schema = {"type": "object", "properties": {f"name{number}": {"const": number}}}
+                await compiler.compile(JsonSchema(json.dumps(schema)))
+
+        await compile_all(range(1000))
+        before = _resident_kib()
+        await compile_all(range(1000, 11_000))
+        assert _resident_kib() - before < 100 * 1024
+
     async def test_leaving_frees_its_place_when_its_work_is_done(self, compiler: ConstraintCompiler) -> None:
         """Callers who leave at once gather no threads: those who come next wait their turn."""
         leaving = [asyncio.create_task(compiler.compile(HEAVY)) for _ in range(40)]
@@ -95,3 +108,8 @@ class TestConstraints:
         ends = await asyncio.gather(*leaving, return_exceptions=True)
         assert all(isinstance(end, (asyncio.CancelledError, InvalidRequest, Overloaded)) for end in ends)
         assert (await compiler.compile(Choice(("a",)))).choice == ["a"]
+
+
+def _resident_kib() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))

@@ -1,0 +1,104 @@
+"""Who may use the API: keys from a file, one a line."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import structlog
+
+from services.chassis.errors import Unauthenticated
+from services.chassis.settings import SettingsError
+
+log = structlog.get_logger(__name__)
+
+_REASON = "INVALID_API_KEY"
+_REREAD_SECONDS = 1.0
+MAX_KEY_CHARS = 512
+
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+
+class ApiKeys:
+    """The keys that are accepted, as hashes.
+
+    Args:
+        path: file with one key a line; empty lines and those that begin with `#` are passed over.
+
+    Raises:
+        SettingsError: the file cannot be read, holds no key or a line that is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._digests = _read(path)
+
+    def check(self, headers: RawHeaders) -> None:
+        """Return if a request's headers hold an accepted key, as `Authorization: Bearer KEY` (RFC 6750).
+
+        The time that it takes does not depend on the accepted keys.
+
+        Raises:
+            Unauthenticated: they do not. What was sent is not in its text.
+        """
+        given = [value for name, value in headers if name == b"authorization"]
+        if len(given) != 1:
+            told = "no API key was sent" if not given else "authorization was sent more than once"
+            raise _refused(told)
+        scheme, _, key = given[0].partition(b" ")
+        if scheme.lower() != b"bearer":
+            raise _refused("the authorization sent is no bearer token")
+        digest = _digest(key.strip(b" "))
+        # Every digest is compared, so that the time does not tell which one was near.
+        if not sum(hmac.compare_digest(digest, accepted) for accepted in self._digests):
+            raise _refused("the API key sent is not accepted")
+
+    async def follow(self) -> None:
+        """Take over changes of the file until cancelled; while it is wrong, the keys stay as they were."""
+        told: str | None = None
+        while True:
+            await asyncio.sleep(_REREAD_SECONDS)
+            try:
+                digests = await asyncio.to_thread(_read, self._path)
+            except SettingsError as error:
+                if str(error) != told:
+                    log.error("API keys not read again; those read before stay", error=str(error))
+                told = str(error)
+                continue
+            told = None
+            if digests != self._digests:
+                self._digests = digests
+                log.info("API keys read again", keys=len(digests))
+
+
+def _refused(told: str) -> Unauthenticated:
+    return Unauthenticated(f"{told}; send one of this service's keys as Authorization: Bearer KEY", reason=_REASON)
+
+
+def _read(path: Path) -> Sequence[bytes]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise SettingsError(f"API keys file {path} cannot be read: {error.strerror}") from error
+    digests: dict[bytes, None] = {}
+    for number, line in enumerate(lines, 1):
+        key = line.strip()
+        if not key or key.startswith(b"#"):
+            continue
+        # The line itself may be a key, so its text is not told.
+        if len(key) > MAX_KEY_CHARS or not all(0x21 <= byte <= 0x7E for byte in key):
+            raise SettingsError(
+                f"line {number} of API keys file {path} is no key: 1 to {MAX_KEY_CHARS} visible ASCII characters"
+                " without a space; comments have lines of their own, which begin with #"
+            )
+        digests[_digest(key)] = None
+    if not digests:
+        raise SettingsError(f"API keys file {path} holds no key; write one a line, or unset it to serve anyone")
+    return tuple(digests)
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
