@@ -18,6 +18,7 @@ from services.chassis.logs import configure_logs
 from services.chassis.metrics_server import metrics_server
 from services.chassis.settings import SettingsError
 from services.chassis.stop import run_until_stopped
+from services.chassis.tls import client_tls
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.generation import TextGenerator
 from services.tokenizer.metrics import TokenizerMetrics
@@ -36,24 +37,29 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     """Serve until `stopping` is set and what runs has ended.
 
     Raises:
-        SettingsError: a port is taken.
+        SettingsError: a port is taken, or a TLS file is wrong.
     """
+    tls = settings.server_tls()
+    engine_tls = client_tls(settings.engine_tls_ca, settings.engine_tls_cert, settings.engine_tls_key)
     registry = CollectorRegistry()
     admission = Drain(settings.max_generations, "generations")
     metrics = TokenizerMetrics(registry, admission)
 
-    async with open_channel(settings.engine) as link_channel, open_channel(settings.engine) as channel:
+    async with (
+        open_channel(settings.engine, engine_tls) as link_channel,
+        open_channel(settings.engine, engine_tls) as channel,
+    ):
         changes = Changes()
         link = EngineLink(settings.engine, link_channel, changes)
         parsers = ParserNames(settings.tool_parser, settings.reasoning_parser)
-        models = ModelsClient(settings.engine, channel, changes, parsers)
+        models = ModelsClient(settings.engine, channel, changes, parsers, settings.allow_control_tokens)
         generator = TextGenerator(models.find, link.start, admission, metrics)
 
         def register(server: grpc.aio.Server) -> None:
             text_pb2_grpc.add_TextServiceServicer_to_server(TextServicer(generator, models), server)
 
         with metrics_server(registry, settings.host, settings.metrics_port) as metrics_port:
-            async with grpc_server(settings.host, settings.port, [SERVICE_NAME], register) as (port, health):
+            async with grpc_server(settings.host, settings.port, [SERVICE_NAME], register, tls) as (port, health):
                 log.info("tokenizer listens", port=port, metrics_port=metrics_port, engine=settings.engine)
                 async with asyncio.TaskGroup() as group:
                     tasks = [

@@ -15,7 +15,13 @@ from services.tokenizer.segment import Segment
 from services.tokenizer.special_tokens import json_object, special_token_texts
 from services.tokenizer.template_environment import chat_environment
 from services.tokenizer.token_table import AddedToken
-from services.tokenizer.tokenizer_files import CHAT_TEMPLATE, TOKENIZER_CONFIG, TokenizerFiles, TokenizerFilesError
+from services.tokenizer.tokenizer_files import (
+    CHAT_TEMPLATE,
+    CHAT_TEMPLATE_JSON,
+    TOKENIZER_CONFIG,
+    TokenizerFiles,
+    TokenizerFilesError,
+)
 
 # What a caller's template variables may not replace.
 _OWN_VARIABLES = frozenset(
@@ -77,7 +83,10 @@ class ChatTemplate:
 
     @classmethod
     def from_files(cls, files: TokenizerFiles, added_tokens: Sequence[AddedToken]) -> ChatTemplate | None:
-        """The model's templates: chat_template.jinja, else tokenizer_config.json's `chat_template`; None without any.
+        """The model's templates; None without any.
+
+        They are in chat_template.jinja, else under `chat_template` in chat_template.json (as processors of several
+        media keep theirs), else there in tokenizer_config.json.
 
         Raises:
             TokenizerFilesError: as the constructor, or for a `chat_template` of unknown form.
@@ -190,7 +199,11 @@ def _sources(files: TokenizerFiles) -> dict[str, str]:
     source = files.text(CHAT_TEMPLATE)
     if source is not None:
         return {"default": source}
-    configured = json_object(files, TOKENIZER_CONFIG).get("chat_template")
+    return _configured(files, CHAT_TEMPLATE_JSON) or _configured(files, TOKENIZER_CONFIG)
+
+
+def _configured(files: TokenizerFiles, file_name: str) -> dict[str, str]:
+    configured = json_object(files, file_name).get("chat_template")
     if configured is None:
         return {}
     if isinstance(configured, str):
@@ -201,9 +214,7 @@ def _sources(files: TokenizerFiles) -> dict[str, str]:
             case {"name": str(name), "template": str(text)}:
                 sources[name] = text
             case _:
-                raise TokenizerFilesError(
-                    f"{TOKENIZER_CONFIG}: chat_template is neither text nor a list of named templates"
-                )
+                raise TokenizerFilesError(f"{file_name}: chat_template is neither text nor a list of named templates")
     return sources
 
 

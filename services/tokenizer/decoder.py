@@ -173,7 +173,8 @@ class _WindowedDecoder:
         self._reference = reference
         self._known = table.token_bytes
         self._hidden = table.special_ids if skip_special_tokens else _NOTHING
-        self._context = self._shown(prompt_token_ids)[-_WINDOW:]
+        tail = self._shown(prompt_token_ids)[-(_WINDOW + _LONGEST_SPLIT) :]
+        self._context = self._whole_end(tail)[-_WINDOW:]
         self._new: list[int] = []
 
     def feed(self, token_ids: Sequence[int]) -> str:
@@ -181,21 +182,39 @@ class _WindowedDecoder:
         self._new += self._shown(token_ids)
         if len(self._new) == waiting:
             return ""
-        return self._text(may_wait=waiting < _LONGEST_SPLIT)
+        return self._text(may_wait=True)
 
     def flush(self) -> str:
         return self._text(may_wait=False) if self._new else ""
 
     def _text(self, may_wait: bool) -> str:
-        before = self._decode(self._context)
-        window = self._context + self._new
-        text = self._decode(window)[len(before) :]
+        context = self._context
+        before = self._decode(context)
+        # A window that begins inside a character spoils its whole run of bytes for some decoders.
+        while len(context) > 1 and before.startswith(_REPLACEMENT):
+            context = context[1:]
+            before = self._decode(context)
+        end = len(self._new)
+        text = self._decode(context + self._new)[len(before) :]
         # U+FFFD at the end may be the first part of a character, for decoders that know bytes.
         if may_wait and text.endswith(_REPLACEMENT):
-            return ""
-        self._context = window[-_WINDOW:]
-        self._new = []
+            for held in range(1, _LONGEST_SPLIT):
+                if held >= len(self._new):
+                    return ""
+                shorter = self._decode(context + self._new[:-held])[len(before) :]
+                if not shorter.endswith(_REPLACEMENT):
+                    text, end = shorter, len(self._new) - held
+                    break
+        self._context = (context + self._new[:end])[-_WINDOW:]
+        self._new = self._new[end:]
         return text
+
+    def _whole_end(self, token_ids: list[int]) -> list[int]:
+        """The ids without those at the end that are no whole character: the output must not complete their text."""
+        end = len(token_ids)
+        while end and self._decode(token_ids[:end]).endswith(_REPLACEMENT):
+            end -= 1
+        return token_ids[:end] or token_ids
 
     def _decode(self, token_ids: list[int]) -> str:
         return self._reference.decode(token_ids, skip_special_tokens=False)

@@ -85,6 +85,10 @@ class FillInTheMiddlePrompt:
         """Characters."""
         return len(self.text) + len(self.suffix)
 
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """By the characters."""
+        return tokenizer.least_tokens(self.size)
+
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Encode both, in the model's own order.
 

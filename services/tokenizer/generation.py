@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import structlog
@@ -61,6 +61,8 @@ class TextSpec(Generic[EngineRequest]):
     """Of a chat: what its answer may hold beside content."""
     min_tokens: int = 0
     """Tokens within which no stop string ends a choice."""
+    token_ids: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Ids that it names beside those of the prompt, by the field that holds them."""
 
 
 class TextGenerator(Generic[EngineRequest]):
@@ -89,13 +91,15 @@ class TextGenerator(Generic[EngineRequest]):
         """Take places for a generation; `run_up` of what is returned begins it.
 
         Raises:
-            InvalidRequest: n is out of range.
+            InvalidRequest: n is out of range, or a token id not in the vocabulary.
             NotFound, Loading, Unavailable: the model cannot be asked.
             Overloaded, Draining: there is no place.
         """
         if not 1 <= spec.n <= MAX_CHOICES:
             raise InvalidRequest(f"n is {spec.n}; allowed are 1 to {MAX_CHOICES}", param="n")
         model = self.find_model(spec.model)
+        for name, token_ids in spec.token_ids.items():
+            model.check_token_ids(token_ids, name, name)
         self.admission.enter(spec.n)
         return TextGeneration(self, model, spec, sink)
 
@@ -165,7 +169,7 @@ class TextGeneration(Generic[EngineRequest]):
         """Pass on text."""
         if not self.over:
             self._completion_tokens += len(token_ids)
-            self._generator.metrics.tokens.inc(len(token_ids))
+            self._generator.metrics.tokens.value += len(token_ids)
             if logprobs is None:
                 self._sink.delta(index, token_ids, text, None, parsed)
             else:
@@ -189,6 +193,8 @@ class TextGeneration(Generic[EngineRequest]):
     async def _encode(self) -> list[int]:
         prompt, tokenizer = self._spec.prompt, self._model.tokenizer
         begin = time.monotonic()
+        # The ids of megabytes of text are millions, and making that list holds up everything else here.
+        self._check_length(prompt.least_tokens(tokenizer), "at least ")
         if prompt.size > _LARGE_PROMPT:
             # The thread goes on after the deadline, but its caller hears of it at once.
             async with asyncio.timeout(self._seconds_left()):
@@ -197,16 +203,17 @@ class TextGeneration(Generic[EngineRequest]):
             prompt_token_ids = prompt.token_ids(tokenizer)
         self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
         self._check_length(len(prompt_token_ids))
+        self._model.check_token_ids(prompt_token_ids, "the prompt", "prompt")
         check_prompt_logprobs(len(prompt_token_ids), self._spec.prompt_logprobs)
         return prompt_token_ids
 
-    def _check_length(self, prompt_tokens: int) -> None:
+    def _check_length(self, prompt_tokens: int, vaguely: str = "") -> None:
         # The engine checks this too, but a message for each choice should not carry such a prompt there.
         context_length = self._model.context_length
         if context_length is not None and prompt_tokens >= context_length:
             raise InvalidRequest(
-                f"the prompt has {prompt_tokens} tokens, but the context of {context_length} tokens must hold it and at"
-                " least one more; shorten the prompt",
+                f"the prompt has {vaguely}{prompt_tokens} tokens, but the context of {context_length} tokens must"
+                " hold it and at least one more; shorten the prompt",
                 param="prompt",
                 reason="CONTEXT_LENGTH_EXCEEDED",
             )
@@ -214,7 +221,7 @@ class TextGeneration(Generic[EngineRequest]):
     def _begin(self, prompt_token_ids: list[int]) -> None:
         spec, tokenizer = self._spec, self._model.tokenizer
         new_parser = spec.chat_output.parsers(tokenizer, prompt_token_ids) if spec.chat_output is not None else None
-        log.info("generation started", request_id=spec.request_id, prompt_tokens=len(prompt_token_ids), n=spec.n)
+        log.debug("generation started", request_id=spec.request_id, prompt_tokens=len(prompt_token_ids), n=spec.n)
         seconds_left = self._seconds_left()
         self._prompt_token_ids = prompt_token_ids
         if spec.complete is not None:
@@ -258,6 +265,8 @@ class TextGeneration(Generic[EngineRequest]):
             "generation ended",
             request_id=self._spec.request_id,
             outcome=outcome,
+            prompt_tokens=len(self._prompt_token_ids),
+            n=self._spec.n,
             completion_tokens=self._completion_tokens,
             seconds=round(time.monotonic() - self._arrival, 3),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
@@ -31,16 +32,25 @@ class ModelsClient:
         channel: an open channel to it.
         changes: is told of each change.
         parsers: go before the output parsers that a model's files ask for.
+        allow_control_tokens: of the tokenizers (see `TextTokenizer`).
     """
 
     def __init__(
-        self, address: str, channel: grpc.aio.Channel, changes: Changes, parsers: ParserNames | None = None
+        self,
+        address: str,
+        channel: grpc.aio.Channel,
+        changes: Changes,
+        parsers: ParserNames | None = None,
+        allow_control_tokens: bool = False,
     ) -> None:
         self._address = address
         self._stub = engine_pb2_grpc.EngineServiceStub(channel)
         self._changes = changes
         self._parsers = parsers or ParserNames()
+        self._allow_control_tokens = allow_control_tokens
         self._messages: Mapping[str, models_pb2.Model] = {}
+        # Why the engine was lost last, so that each cause is logged once and not at each attempt.
+        self._lost: str | None = None
         self._tokenizers: dict[str, TextTokenizer] = {}
         # Why a tokenizer cannot be used, by digest; tried again on the next connection.
         self._unusable: dict[str, str] = {}
@@ -74,7 +84,8 @@ class ModelsClient:
             raise Unavailable(f"model {name} failed: {message.failure}", reason="MODEL_FAILED")
         if tokenizer is None:
             raise Loading(f"model {name} is being loaded; try again later")
-        return TextModel(name, tokenizer, message.limits.context_length or None)
+        limits = message.limits
+        return TextModel(name, tokenizer, limits.context_length or None, limits.vocab_size or None)
 
     def messages(self) -> list[models_pb2.Model]:
         """The models as the engine describes them, those without a tokenizer here as LOADING or FAILED."""
@@ -94,8 +105,10 @@ class ModelsClient:
                 async for response in call:
                     await self._take(response)
             except grpc.aio.AioRpcError as error:
-                if self._messages:
-                    log.warning("engine lost", engine=self._address, error=error_of_call(error).message)
+                cause = error_of_call(error).message
+                if self._messages or cause != self._lost:
+                    log.warning("engine lost", engine=self._address, error=cause)
+                self._lost = cause
             finally:
                 call.cancel()
             self._messages = {}
@@ -135,7 +148,9 @@ class ModelsClient:
         # An engine may send files that text work has no use for.
         whole = {name: bytes(content) for name, content in contents.items() if name in KNOWN_NAMES}
         files = TokenizerFiles.verified(whole, {name: digests[name] for name in whole})
-        tokenizer = await asyncio.to_thread(TextTokenizer, files, self._parsers)
+        tokenizer = await asyncio.to_thread(TextTokenizer, files, self._parsers, self._allow_control_tokens)
+        # Its tables are large and stay: a collection that walks them holds up every stream.
+        gc.freeze()
         log.info(
             "tokenizer ready",
             model=model,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.chassis.errors import InvalidRequest
 from services.tokenizer.output_parsers.port import OutputParser
 from services.tokenizer.segment import Segment
 from services.tokenizer.text_tokenizer import TextTokenizer
@@ -23,6 +22,9 @@ class Prompt(Protocol):
     @property
     def size(self) -> int:
         """Characters or ids; tells whether turning it into ids may take long."""
+
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """Number of tokens that it has at least, found in no time."""
 
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Its token ids.
@@ -44,6 +46,10 @@ class TextPrompt:
         """Characters."""
         return len(self.text)
 
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """By the characters."""
+        return tokenizer.least_tokens(self.size)
+
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Encode the text."""
         return tokenizer.encode(self.text, self.add_special_tokens)
@@ -53,23 +59,20 @@ class TextPrompt:
 class TokenPrompt:
     """Token ids to go on with."""
 
-    ids: list[int]
+    ids: Sequence[int]
 
     @property
     def size(self) -> int:
         """Always 0: there is nothing to do."""
         return 0
 
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """Their number."""
+        return len(self.ids)
+
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
-        """Return the ids; the engine checks them, and the decoder must not fail on them before."""
-        worst = max(self.ids, default=0)
-        if worst >= tokenizer.vocab_size:
-            raise InvalidRequest(
-                f"the prompt holds {worst}; token ids of this model are 0 to {tokenizer.vocab_size - 1}",
-                param="prompt",
-                reason="TOKEN_ID_OUT_OF_VOCABULARY",
-            )
-        return self.ids
+        """Return the ids. Which there are is the engine's to say: the tokenizer may know fewer."""
+        return list(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class ChatPrompt:
     template_variables: Mapping[str, object]
     size: int
     tools: Sequence[Mapping[str, object]] = ()
+
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """By the size of all that it holds."""
+        return tokenizer.least_tokens(self.size)
 
     def segments(self, tokenizer: TextTokenizer) -> list[Segment]:
         """Render the conversation with the model's chat template; one that knows no tools gets them as text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.chassis.errors import ServiceError
+from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
 from services.chassis.live_streams import LiveStreams
 from services.tokenizer import logprobs_wire, tools_wire, wire
@@ -97,12 +97,18 @@ class ServedLink:
         )
 
     def execute(self, command: text_pb2.GenerateManyRequest) -> None:
-        """Carry out one command; a failure becomes an event of its stream."""
+        """Carry out one command; a failure becomes an event of its stream.
+
+        Raises:
+            InvalidRequest: it is no known command; the link cannot go on.
+        """
         if command.HasField("start"):
             stream_id, request = command.start.stream_id, command.start.request
             self._streams.start(stream_id, request.request_id, lambda: self._begin(stream_id, request))
         elif command.HasField("cancel"):
             self._streams.cancel(command.cancel.stream_id)
+        else:
+            raise InvalidRequest("a command holds neither start nor cancel; send one of them", param="command")
 
     def cancel_all(self) -> None:
         """End all that the link started: its client is gone."""

@@ -10,12 +10,13 @@ from typing import Any
 import grpc.aio
 import structlog
 
-from services.chassis.errors import InvalidRequest, ServiceError, Unavailable
+from services.chassis.errors import ServiceError, Unavailable
 from services.chassis.link_server import serve_link
 from services.chassis.mailbox import Mailbox
 from services.tokenizer import logprobs_wire, tools_wire, wire
 from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration
+from services.tokenizer.limits_wire import check_detokenize
 from services.tokenizer.logprobs import TextLogprobs
 from services.tokenizer.models_client import ModelsClient
 from services.tokenizer.prompt import ChatPrompt
@@ -81,17 +82,12 @@ class TextServicer(text_pb2_grpc.TextServiceServicer):
 
     async def Detokenize(self, request: text_pb2.DetokenizeRequest, context: Context) -> text_pb2.DetokenizeResponse:
         """Text of token ids."""
-        tokenizer = self._tokenizer(request.model)
-        worst = max(request.token_ids, default=0)
-        if worst >= tokenizer.vocab_size:
-            raise InvalidRequest(
-                f"token_ids holds {worst}; token ids of this model are 0 to {tokenizer.vocab_size - 1}",
-                param="token_ids",
-                reason="TOKEN_ID_OUT_OF_VOCABULARY",
-            )
+        check_detokenize(request)
+        model = self._models.find(request.model)
+        model.check_token_ids(request.token_ids, "token_ids", "token_ids")
         skip_special_tokens = request.skip_special_tokens if request.HasField("skip_special_tokens") else True
         return text_pb2.DetokenizeResponse(
-            text=await asyncio.to_thread(tokenizer.decode, list(request.token_ids), skip_special_tokens)
+            text=await asyncio.to_thread(model.tokenizer.decode, list(request.token_ids), skip_special_tokens)
         )
 
     async def RenderChat(self, request: text_pb2.RenderChatRequest, context: Context) -> text_pb2.RenderChatResponse:

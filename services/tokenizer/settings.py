@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from services.chassis.settings import ServiceSettings
+from services.chassis.tls import GrpcTlsSettings
 from services.tokenizer.output_parsers.selection import ReasoningParserName, ToolParserName
 
 
-class TokenizerSettings(ServiceSettings):
+class TokenizerSettings(GrpcTlsSettings):
     """All settings; see each field."""
 
     model_config = SettingsConfigDict(env_prefix="OMNI_TOKENIZER_")
 
     engine: str = Field(default="127.0.0.1:50051", pattern=r"^.+:[0-9]{1,5}$")
     """Address of the engine, host:port."""
+    engine_tls_ca: Path | None = None
+    """PEM file of the authority that signed the engine's certificate; unset: the engine is spoken to in plain text."""
+    engine_tls_cert: Path | None = None
+    """PEM file of the certificate that the engine is shown, where it asks for one."""
+    engine_tls_key: Path | None = None
+    """PEM file of that certificate's key, not encrypted."""
     host: str = "127.0.0.1"
     """Address of the gRPC and the metrics port."""
     port: int = Field(default=50061, ge=0, le=65535)
@@ -32,5 +39,7 @@ class TokenizerSettings(ServiceSettings):
     """Parser of tool calls; unset: by the model's files."""
     reasoning_parser: ReasoningParserName | None = None
     """Parser of reasoning; unset: by the model's files."""
+    allow_control_tokens: bool = False
+    """Control tokens that a chat's texts spell are taken as such, as vLLM's own server does; else they stay text."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

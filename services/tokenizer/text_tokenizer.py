@@ -18,6 +18,10 @@ from services.tokenizer.token_table import DecoderKind, TokenTable
 from services.tokenizer.tokenizer_files import TOKENIZER_JSON, TokenizerFiles
 
 _BY_FILES = ParserNames()
+# Token ids that are decoded at once; 4096 take 1 to 10 ms.
+_PIECE = 4096
+# How many times shorter a text may become before it is taken apart: composed characters, white space stripped.
+_SHORTENED = 4
 
 
 class TextTokenizer:
@@ -28,13 +32,16 @@ class TextTokenizer:
     Args:
         files: of the tokenizer.
         parsers: go before the parsers that the files ask for.
+        allow_control_tokens: control tokens that a chat's texts spell are taken as such, wherever they stand.
 
     Raises:
         TokenizerFilesError: the files cannot be read.
     """
 
     __slots__ = (
+        "_allow_control_tokens",
         "_encoder",
+        "_longest_token",
         "_parsing_table",
         "_reference",
         "_template",
@@ -42,12 +49,19 @@ class TextTokenizer:
         "output_format",
         "table",
         "takes_tools",
+        "vocab_size",
     )
 
-    def __init__(self, files: TokenizerFiles, parsers: ParserNames = _BY_FILES) -> None:
+    def __init__(
+        self, files: TokenizerFiles, parsers: ParserNames = _BY_FILES, allow_control_tokens: bool = False
+    ) -> None:
+        self._allow_control_tokens = allow_control_tokens
         tokenizer_json = files.contents[TOKENIZER_JSON]
         self.table = TokenTable.from_tokenizer_json(tokenizer_json)
+        # Counted once: it takes milliseconds, and every prompt of ids is checked against it.
+        self.vocab_size = self.table.vocab_size
         self._encoder = Encoder(tokenizer_json)
+        self._longest_token = max(map(len, self.table.token_bytes.values()), default=1)
         # The reference takes as much memory as everything else, and the tables replace it for most models.
         self._reference = Tokenizer.from_buffer(tokenizer_json) if self.table.kind is DecoderKind.OTHER else None
         self._template = ChatTemplate.from_files(files, self.table.added_tokens)
@@ -56,11 +70,6 @@ class TextTokenizer:
         self.takes_tools = takes_tools(source)
         self.output_format = output_format(source, {token.content for token in self.table.added_tokens}, parsers)
         self._parsing_table = self.table.showing(self.output_format.tags)
-
-    @property
-    def vocab_size(self) -> int:
-        """One more than the highest token id that the tokenizer knows."""
-        return self.table.vocab_size
 
     @property
     def special_ids(self) -> frozenset[int]:
@@ -77,6 +86,13 @@ class TextTokenizer:
         """Whether chats can be rendered."""
         return self._template is not None
 
+    def least_tokens(self, size: int) -> int:
+        """Number of tokens that a text of `size` characters has at least, found without encoding it.
+
+        Far below the truth, so that it holds too where a tokenizer shortens a text before it takes it apart.
+        """
+        return size // (_SHORTENED * self._longest_token)
+
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text (see `Encoder.encode`)."""
         return self._encoder.encode(text, add_special_tokens)
@@ -88,7 +104,6 @@ class TextTokenizer:
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         template_variables: Mapping[str, object] | None = None,
-        allow_control_tokens: bool = False,
     ) -> list[Segment]:
         """The prompt text of a chat in segments (see `ChatTemplate.render`).
 
@@ -102,7 +117,12 @@ class TextTokenizer:
                 reason="NO_CHAT_TEMPLATE",
             )
         return self._template.render(
-            messages, tools, add_generation_prompt, continue_final_message, template_variables, allow_control_tokens
+            messages,
+            tools,
+            add_generation_prompt,
+            continue_final_message,
+            template_variables,
+            self._allow_control_tokens,
         )
 
     def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
@@ -120,4 +140,6 @@ class TextTokenizer:
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of token ids, exactly as streaming them gives it. Ids that do not exist give no text."""
         decoder = self.decoder((), skip_special_tokens)
-        return decoder.feed(token_ids) + decoder.flush()
+        # In pieces, since each holds the interpreter lock.
+        pieces = [decoder.feed(token_ids[start : start + _PIECE]) for start in range(0, len(token_ids), _PIECE)]
+        return "".join([*pieces, decoder.flush()])

@@ -12,6 +12,7 @@ TOKENIZER_JSON = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
+CHAT_TEMPLATE_JSON = "chat_template.json"
 GENERATION_CONFIG = "generation_config.json"
 MODEL_CONFIG = "config.json"
 
@@ -21,6 +22,7 @@ KNOWN_NAMES = (
     TOKENIZER_CONFIG,
     SPECIAL_TOKENS_MAP,
     CHAT_TEMPLATE,
+    CHAT_TEMPLATE_JSON,
     GENERATION_CONFIG,
     MODEL_CONFIG,
     "added_tokens.json",

@@ -14,6 +14,7 @@ from services.chassis.status import status_of
 from services.tokenizer.events import Finish, FinishReason, Usage
 from services.tokenizer.fill_in_the_middle import FillInTheMiddlePrompt, end_token_ids
 from services.tokenizer.generation import TextSpec
+from services.tokenizer.limits_wire import check_chat, check_names, check_sampling
 from services.tokenizer.prompt import ChatOutput, ChatPrompt, Prompt, TextPrompt, TokenPrompt
 from services.tokenizer.prompt_detail import Echo
 from services.tokenizer.stop_strings import StopStrings
@@ -38,11 +39,11 @@ def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.Generate
         InvalidRequest: a field is malformed.
         Unsupported: it asks for what is not built.
     """
-    if len(request.request_id) > 256:
-        raise InvalidRequest("request_id is longer than 256 characters; shorten it", param="request_id")
+    check_names(request)
     if not request.request_id:
         request.request_id = f"req-{uuid.uuid4().hex}"
     chat_output = _chat_output(request)
+    check_sampling(request.sampling_params)
     return TextSpec(
         request_id=request.request_id,
         model=request.model,
@@ -58,6 +59,10 @@ def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.Generate
         complete=(lambda tokenizer: _add_fill_ends(request, tokenizer)) if request.text.HasField("suffix") else None,
         chat_output=chat_output,
         min_tokens=request.sampling_params.min_tokens,
+        token_ids={
+            name: list(getattr(request.sampling_params, name))
+            for name in ("stop_token_ids", "allowed_token_ids", "logit_bias")
+        },
     )
 
 
@@ -68,6 +73,7 @@ def chat_prompt(chat: chat_pb2.ChatPrompt) -> ChatPrompt:
         InvalidRequest: a field is malformed.
         Unsupported: it asks for what is not built.
     """
+    check_chat(chat)
     check_tool_results(chat)
     continues = chat.continue_final_message
     return ChatPrompt(
@@ -130,9 +136,14 @@ def _chat_output(request: text_pb2.GenerateRequest) -> ChatOutput | None:
     schema = tools.json_schema()
     if schema is not None:
         params.structured_output.json_schema_json = schema
-    last = request.chat.messages[-1] if request.chat.messages else None
-    continued = last.text if request.chat.continue_final_message and last is not None else ""
-    return ChatOutput(tools, continued)
+    return ChatOutput(tools, _continued(request.chat))
+
+
+def _continued(chat: chat_pb2.ChatPrompt) -> str:
+    if not chat.continue_final_message or not chat.messages:
+        return ""
+    last = chat.messages[-1]
+    return last.text or "\n".join(part.text for part in last.parts.parts)
 
 
 def _add_fill_ends(request: text_pb2.GenerateRequest, tokenizer: TextTokenizer) -> None:
@@ -162,7 +173,7 @@ def _prompt(request: text_pb2.GenerateRequest) -> Prompt:
             return FillInTheMiddlePrompt(request.text.text, request.text.suffix, add_special_tokens)
         return TextPrompt(request.text.text, add_special_tokens)
     if kind == "tokens":
-        return TokenPrompt(list(request.tokens.token_ids))
+        return TokenPrompt(request.tokens.token_ids)
     if kind == "chat":
         return chat_prompt(request.chat)
     raise InvalidRequest("there is no prompt; set one of text, tokens and chat", param="prompt")

@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import grpc.aio
-from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.chassis.channel import open_channel
-from services.chassis.errors import ServiceError
-from services.chassis.status import DOMAIN, error_of
-from streamomni.engine.v1 import sampling_pb2
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
+from tests.contracts.text_record import Record
 
 SERVICE = "streamomni.text.v1.TextService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
 # Far above what any step takes, far below the test's own limit.
 PATIENCE_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class Record:
-    """What came of one generation. What the proto rules out fails an assertion as it comes."""
-
-    n: int
-    started: text_pb2.Started | None = None
-    entries: list[tuple[int, list[int], str]] = field(default_factory=list)
-    finishes: dict[int, text_pb2.Finished] = field(default_factory=dict)
-    error: ServiceError | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing may come any more."""
-        return self.error is not None or 0 < self.n == len(self.finishes)
-
-    def text(self, index: int = 0) -> str:
-        """The text of a choice so far."""
-        return "".join(text for own, _, text in self.entries if own == index)
-
-    def token_ids(self, index: int = 0) -> list[int]:
-        """The ids of a choice so far."""
-        return [token_id for own, token_ids, _ in self.entries if own == index for token_id in token_ids]
-
-    def take_started(self, started: text_pb2.Started) -> None:
-        """Take the first event."""
-        assert self.started is None, "started twice"
-        assert not self.over and not self.entries, "started is not the first event"
-        assert 0 <= started.cached_tokens <= started.prompt_tokens and started.model
-        self.started = started
-
-    def take_entry(self, index: int, token_ids: Iterable[int], text: str) -> None:
-        """Take the next piece of a choice."""
-        self._assert_open(index)
-        self.entries.append((index, list(token_ids), text))
-
-    def take_finished(self, finished: text_pb2.Finished) -> None:
-        """Take the end of a choice."""
-        self._assert_open(finished.index)
-        assert self.started is not None
-        assert finished.reason != sampling_pb2.FINISH_REASON_UNSPECIFIED
-        if finished.WhichOneof("matched_stop"):
-            assert finished.reason == sampling_pb2.FINISH_REASON_STOP
-        usage = finished.usage
-        assert usage.completion_tokens == len(self.token_ids(finished.index)), "usage is not that of the deltas"
-        assert usage.prompt_tokens == self.started.prompt_tokens
-        assert usage.cached_tokens <= usage.prompt_tokens
-        self.finishes[finished.index] = finished
-
-    def take_failed(self, status: Status) -> None:
-        """Take the error that ends the whole."""
-        assert not self.over, "failed after the end"
-        (info,) = (detail for detail in status.details if detail.Is(ErrorInfo.DESCRIPTOR))
-        unpacked = ErrorInfo()
-        info.Unpack(unpacked)
-        assert unpacked.domain == DOMAIN and unpacked.reason
-        assert status.message and "\n" not in status.message
-        self.error = error_of(status)
-
-    def _assert_open(self, index: int) -> None:
-        assert self.started is not None, "an event before started"
-        assert self.error is None, "an event after the failure"
-        assert index < self.n and index not in self.finishes, f"an event of choice {index}, which is not open"
 
 
 class LiveLink:
@@ -138,11 +70,14 @@ class LiveLink:
         for event in frame.events:
             if event.HasField("started"):
                 self.records[event.stream_id].take_started(event.started)
+        details = {event.detail.entry: event.detail for event in frame.events if event.HasField("detail")}
         taken = 0
         for entry, (stream_id, count) in enumerate(zip(frame.stream_ids, frame.token_counts, strict=True)):
             index = frame.indices[entry] if frame.indices else 0
             token_ids = frame.token_ids[taken : taken + count]
             self.records[stream_id].take_entry(index, token_ids, frame.texts[entry])
+            if entry in details:
+                self.records[stream_id].take_detail(details[entry])
             taken += count
         for event in frame.events:
             kind = event.WhichOneof("event")
@@ -206,6 +141,8 @@ class LiveText:
                 elif kind == "delta":
                     delta = response.delta
                     record.take_entry(delta.index, delta.token_ids, delta.text)
+                    if delta.reasoning or delta.tool_calls or delta.HasField("logprobs"):
+                        record.take_detail(delta)
                 else:
                     record.take_finished(response.finished)
         except grpc.aio.AioRpcError as error:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 
 from services.chassis.errors import InvalidRequest, NotFound, ServiceError
 from streamomni.engine.v1 import models_pb2, sampling_pb2
 from streamomni.text.v1 import chat_pb2, text_pb2
-from tests.contracts.live_text import SERVICE, SERVING, LiveText, Record
+from tests.contracts.live_text import SERVICE, SERVING, LiveText
 from tests.contracts.text_leaving_contract import TextLeavingContract
+from tests.contracts.text_logprobs_contract import TextLogprobsContract
+from tests.contracts.text_record import Record
 from tests.contracts.text_requests import TOKENS, asking, endless
+from tests.contracts.text_tools_contract import TextToolsContract
 
 LENGTH, STOP = sampling_pb2.FINISH_REASON_LENGTH, sampling_pb2.FINISH_REASON_STOP
 CHAT = chat_pb2.ChatPrompt(messages=[chat_pb2.ChatMessage(role="user", text="four five six seven")])
@@ -38,7 +43,7 @@ def assert_same(one: Record, other: Record) -> None:
         assert one.finishes[index].usage.completion_tokens == other.finishes[index].usage.completion_tokens
 
 
-class TextContract(TextLeavingContract):
+class TextContract(TextLeavingContract, TextLogprobsContract, TextToolsContract):
     @pytest.mark.parametrize("prompt", PROMPTS, ids=["text", "tokens", "chat"])
     async def test_link_and_call_give_the_same(self, text: LiveText, prompt: dict[str, Any]) -> None:
         """Whatever the kind of prompt: the link's deltas put together are the text and ids of the public call."""
@@ -179,13 +184,12 @@ class TextContract(TextLeavingContract):
             await link.end_of(await link.start(3, asking()))
             assert not other.over
 
-    async def test_a_command_of_no_kind_is_passed_over(self, text: LiveText) -> None:
-        """A command that only a newer client knows does no harm."""
-        async with text.link() as link:
-            await link.call.write(text_pb2.GenerateManyRequest())
-            record = await link.start(1, asking())
-            await link.end_of(record)
-            assert record.error is None
+    async def test_a_command_of_no_kind_ends_the_link(self, text: LiveText) -> None:
+        """A command that is neither a start nor a cancel is refused, not passed over."""
+        call = text.stub.GenerateMany(iter([text_pb2.GenerateManyRequest()]))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await anext(aiter(call))
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
     async def test_models_are_listed_and_watched(self, text: LiveText) -> None:
         """The first list of a watch comes at once and is that of the unary call: one model, ready, with its limits."""

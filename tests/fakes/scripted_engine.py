@@ -24,8 +24,9 @@ from services.engine.port import (
     Prefilled,
     Step,
 )
-from services.engine.structured_output import Choice, StructuredOutput
+from services.engine.structured_output import StructuredOutput
 from tests.fakes.prefix_cache import PrefixCache
+from tests.fakes.schema_instance import Known, forced_text
 
 Script = Callable[[EngineRequest], Iterator[int]]
 
@@ -54,6 +55,8 @@ class Shape:
     end_token_ids: tuple[int, ...] = (2, 5)
     max_num_seqs: int = 64
     kv_cache_tokens: int = 2048 * 64
+    encode: Callable[[str], Sequence[int]] = str.encode
+    """Token ids of the text that structured output forces; a byte a token where no tokenizer matters."""
 
 
 class ScriptedLoader:
@@ -152,14 +155,14 @@ class ScriptedEngine:
         return self._shape.limits
 
     async def compile(self, output: StructuredOutput) -> object:
-        """Take a choice after `compile_seconds`, the first of which is then said, a byte a token.
+        """Take a choice or a schema after `compile_seconds`; the first text that it allows is then said.
 
         Raises:
             Unsupported: it is another kind.
         """
         await asyncio.sleep(self.compile_seconds)
-        if not isinstance(output, Choice):
-            raise Unsupported("the scripted engine knows choices only", param="structured_output")
+        if not isinstance(output, Known):
+            raise Unsupported("the scripted engine knows choices and schemas only", param="structured_output")
         return output
 
     def add(self, request: EngineRequest) -> None:
@@ -239,8 +242,8 @@ class ScriptedEngine:
         most = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
         ends = frozenset() if sampling.ignore_eos else frozenset(shape.end_token_ids)
         script = self._script(request)
-        if isinstance(request.constraint, Choice):
-            script = chain(request.constraint.values[0].encode(), repeat(shape.end_token_ids[0]))
+        if isinstance(request.constraint, Known):
+            script = chain(shape.encode(forced_text(request.constraint)), repeat(shape.end_token_ids[0]))
         return _Live(request, script, most, frozenset(sampling.stop_token_ids), ends)
 
     def _advance(self, live: _Live) -> Output:

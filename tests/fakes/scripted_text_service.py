@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
@@ -14,85 +13,20 @@ from services.chassis.changes import Changes
 from services.chassis.errors import DeadlineExceeded, InvalidRequest, NotFound, ServiceError
 from services.chassis.grpc_server import grpc_server
 from services.chassis.status import status_of
+from services.chassis.tls import ServerTls
 from services.tokenizer.stop_strings import StopStrings
-from streamomni.engine.v1 import models_pb2, sampling_pb2
+from services.tokenizer.tools_wire import tool_use
+from streamomni.engine.v1 import models_pb2
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
+from tests.fakes.echo_script import echo
+from tests.fakes.text_events import Event, Script, finished, frame_of, model, prompt_text, response_of, started
+
+# With what its scripts are written in.
+__all__ = ["SERVICE", "Event", "ScriptedTextService", "echo", "finished", "frame_of", "model", "prompt_text", "started"]
 
 SERVICE = "streamomni.text.v1.TextService"
-CONTEXT_LENGTH = 4096
-PROMPT_TOKENS = 3
 MAX_CHOICES = 128
-
-Event = text_pb2.Started | text_pb2.Delta | text_pb2.Finished
-# What a generation does: its events, one frame each, or a ServiceError.
-Script = Callable[[text_pb2.GenerateRequest], AsyncGenerator[Event, None]]
-
-
-def model(
-    name: str = "scripted", state: models_pb2.ModelState.ValueType = models_pb2.MODEL_STATE_READY
-) -> models_pb2.Model:
-    """A model of the scripted service."""
-    limits = models_pb2.ModelLimits(context_length=CONTEXT_LENGTH, vocab_size=49152)
-    return models_pb2.Model(name=name, state=state, created_unix_s=1_700_000_000, limits=limits)
-
-
-def started(request: text_pb2.GenerateRequest, prompt_tokens: int = PROMPT_TOKENS) -> text_pb2.Started:
-    """The first event of a generation."""
-    return text_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=1, model=request.model)
-
-
-def finished(
-    completion_tokens: int,
-    index: int = 0,
-    reason: sampling_pb2.FinishReason.ValueType = sampling_pb2.FINISH_REASON_STOP,
-    **matched: Any,
-) -> text_pb2.Finished:
-    """The last event of a choice."""
-    usage = sampling_pb2.Usage(prompt_tokens=PROMPT_TOKENS, completion_tokens=completion_tokens, cached_tokens=1)
-    return text_pb2.Finished(index=index, reason=reason, usage=usage, **matched)
-
-
-def prompt_text(request: text_pb2.GenerateRequest) -> str:
-    """The text that was asked about: the prompt, or the last message."""
-    kind = request.WhichOneof("prompt")
-    if kind == "text":
-        return request.text.text
-    if kind == "tokens":
-        return " ".join(str(token_id) for token_id in request.tokens.token_ids)
-    last = request.chat.messages[-1]
-    return last.text or "".join(part.text for part in last.parts.parts)
-
-
-async def echo(request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
-    """Say the prompt back, a word a token, in every choice; with ignore_eos again and again."""
-    words = [f"{word} " for word in prompt_text(request).split()]
-    choices = range(request.n if request.HasField("n") else 1)
-    sampling = request.sampling_params
-    most = sampling.max_tokens if sampling.HasField("max_tokens") else CONTEXT_LENGTH - PROMPT_TOKENS
-    matcher = StopStrings(request.stop).matcher(request.include_stop_str_in_output)
-    reason, tokens = sampling_pb2.FINISH_REASON_STOP, 0
-    matched: dict[str, Any] = {}
-    yield started(request)
-    for token_id, word in itertools.cycle(enumerate(words)) if sampling.ignore_eos else enumerate(words):
-        stopped = token_id in sampling.stop_token_ids
-        result = matcher.feed("" if stopped and not request.include_stop_str_in_output else word)
-        for index in choices:
-            yield text_pb2.Delta(index=index, token_ids=[token_id], text=result.text)
-        tokens += 1
-        if stopped or result.match is not None:
-            matched = {"stop_string": result.match.stop} if result.match else {"stop_token_id": token_id}
-            break
-        if tokens == most:
-            reason = sampling_pb2.FINISH_REASON_LENGTH
-            break
-        if tokens >= len(words):
-            # What goes on and on does so at the pace of a model.
-            await asyncio.sleep(0.001)
-    held_back = matcher.flush()
-    for index in choices:
-        if held_back:
-            yield text_pb2.Delta(index=index, text=held_back)
-        yield finished(tokens, index, reason, **matched)
+MAX_LOGPROBS = 20
 
 
 class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
@@ -165,7 +99,18 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         if request.HasField("n") and not 1 <= request.n <= MAX_CHOICES:
             raise InvalidRequest(f"n is {request.n}; allowed are 1 to {MAX_CHOICES}", param="n")
         StopStrings(request.stop)
+        tool_use(request.chat)
+        self._check_detail(request)
         return request.model or names[0]
+
+    def _check_detail(self, request: text_pb2.GenerateRequest) -> None:
+        for name in ("logprobs", "prompt_logprobs"):
+            count = getattr(request.sampling_params, name)
+            if count > MAX_LOGPROBS:
+                raise InvalidRequest(f"{name} is {count}; allowed are 0 to {MAX_LOGPROBS}", param=name)
+        is_chat = request.WhichOneof("prompt") == "chat"
+        if request.echo and (is_chat or request.text.HasField("suffix")):
+            raise InvalidRequest("echo is for prompts without suffix that are no chats; leave it unset", param="echo")
 
     async def Generate(
         self, request: text_pb2.GenerateRequest, context: Any
@@ -200,6 +145,7 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
             except ServiceError as error:
                 await fail(stream_id, error)
 
+        refusal: InvalidRequest | None = None
         async with asyncio.TaskGroup() as group:
             writing = group.create_task(write())
             async for command in request_iterator:
@@ -211,10 +157,16 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
                         await fail(stream_id, InvalidRequest(f"stream {stream_id} is in use", param="stream_id"))
                     else:
                         live[stream_id] = group.create_task(generate(stream_id, request))
-                elif kind == "cancel" and (task := live.pop(command.cancel.stream_id, None)):
-                    task.cancel()
+                elif kind == "cancel":
+                    if task := live.pop(command.cancel.stream_id, None):
+                        task.cancel()
+                else:
+                    refusal = InvalidRequest("a command holds neither start nor cancel", param="command")
+                    break
             for task in (writing, *live.values()):
                 task.cancel()
+        if refusal is not None:
+            raise refusal
 
     async def ListModels(self, request: Any, context: Any) -> text_pb2.ListModelsResponse:
         """The models."""
@@ -239,51 +191,16 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         text = "".join(f"{message.role}: {message.text}\n" for message in request.chat.messages)
         return text_pb2.RenderChatResponse(text=text, token_ids=text.encode())
 
-    def serve(self, port: int = 0) -> AbstractAsyncContextManager[int]:
+    def serve(self, port: int = 0, tls: ServerTls | None = None) -> AbstractAsyncContextManager[int]:
         """Serve until the block is left; yields the port."""
-        return _serving(self, port)
+        return _serving(self, port, tls)
 
 
 @asynccontextmanager
-async def _serving(service: ScriptedTextService, port: int) -> AsyncGenerator[int, None]:
+async def _serving(service: ScriptedTextService, port: int, tls: ServerTls | None) -> AsyncGenerator[int, None]:
     def register(server: grpc.aio.Server) -> None:
         text_pb2_grpc.add_TextServiceServicer_to_server(service, server)
 
-    async with grpc_server("127.0.0.1", port, [SERVICE], register) as (bound_port, health):
+    async with grpc_server("127.0.0.1", port, [SERVICE], register, tls) as (bound_port, health):
         await health.set_serving(True)
         yield bound_port
-
-
-def response_of(event: Event) -> text_pb2.GenerateResponse:
-    """A message of the public Generate."""
-    if isinstance(event, text_pb2.Started):
-        return text_pb2.GenerateResponse(started=event)
-    if isinstance(event, text_pb2.Delta):
-        return text_pb2.GenerateResponse(delta=event)
-    return text_pb2.GenerateResponse(finished=event)
-
-
-def frame_of(stream_id: int, *events: Event) -> text_pb2.GenerateManyResponse:
-    """One frame that holds these events of one generation."""
-    deltas = [event for event in events if isinstance(event, text_pb2.Delta)]
-    indices = [delta.index for delta in deltas]
-    frame = text_pb2.GenerateManyResponse(
-        stream_ids=[stream_id] * len(deltas),
-        indices=indices if any(indices) else (),
-        token_counts=[len(delta.token_ids) for delta in deltas],
-        token_ids=itertools.chain.from_iterable(delta.token_ids for delta in deltas),
-        texts=[delta.text for delta in deltas],
-    )
-    for entry, delta in enumerate(deltas):
-        if delta.reasoning or delta.tool_calls or delta.HasField("logprobs"):
-            logprobs = delta.logprobs if delta.HasField("logprobs") else None
-            detail = text_pb2.EntryDetail(
-                entry=entry, reasoning=delta.reasoning, logprobs=logprobs, tool_calls=delta.tool_calls
-            )
-            frame.events.add(stream_id=stream_id, detail=detail)
-    for event in events:
-        if isinstance(event, text_pb2.Started):
-            frame.events.add(stream_id=stream_id, started=event)
-        elif isinstance(event, text_pb2.Finished):
-            frame.events.add(stream_id=stream_id, finished=event)
-    return frame

@@ -56,6 +56,19 @@ async def test_too_large_by_its_length(frontend: Frontend) -> None:
     assert (await frontend.client.post(CHAT, json=chat())).status_code == 200
 
 
+async def test_too_large_on_a_connection_that_ends(frontend: Frontend) -> None:
+    """A caller that wants the connection closed and sends all 27 MB before it reads gets the 413, not a reset."""
+    reader, writer = await frontend.connect()
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    writer.write(head + b"content-length: %d\r\n\r\n" % 27_000_000)
+    for _ in range(27):
+        writer.write(b"x" * 1_000_000)
+        await writer.drain()
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 413 ") and b"connection: close" in answer
+
+
 async def test_too_large_without_a_length(start: Starter) -> None:
     """A chunked body that exceeds the limit gets 413 too."""
     frontend = await start(body_limit_bytes=100_000)

@@ -30,7 +30,7 @@ ROWS: list[tuple[errors.ServiceError, int, str, str | None, dict[str, str]]] = [
         {},
     ),
     (errors.Unsupported("m"), 400, "invalid_request_error", "unsupported", {}),
-    (errors.Unauthenticated("m"), 401, "authentication_error", "unauthenticated", {}),
+    (errors.Unauthenticated("m"), 401, "authentication_error", "unauthenticated", {"www-authenticate": "Bearer"}),
     (errors.PermissionDenied("m"), 403, "permission_error", "permission_denied", {}),
     (errors.NotFound("m"), 404, "invalid_request_error", "model_not_found", {}),
     (errors.NotFound("m", reason="MODEL_NOT_FOUND"), 404, "invalid_request_error", "model_not_found", {}),

@@ -51,8 +51,6 @@ async def test_chat_completion(frontend: Frontend) -> None:
             }
         ],
         "usage": USAGE,
-        "service_tier": None,
-        "system_fingerprint": None,
     }
 
 
@@ -91,8 +89,6 @@ async def test_text_completion(frontend: Frontend) -> None:
         "model": "scripted",
         "choices": [{"index": 0, "text": "one two three ", "logprobs": None, "finish_reason": "stop"}],
         "usage": USAGE,
-        "service_tier": None,
-        "system_fingerprint": None,
     }
 
 

@@ -11,12 +11,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tokenizers import Tokenizer
 
 from services.cli.build_once import build_once
 from services.cli.models import ensure_default_model, models_directory
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.tokenizer_files import TOKENIZER_JSON, TokenizerFiles
+
+# A deadline for each example would fail on what is built at first use, or on a busy machine.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 _VERSION = "3.7.2"
 # SHA-256 of each package's tokenizer.json.

@@ -6,12 +6,14 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grpc.aio
 from prometheus_client import CollectorRegistry
+from tokenizers import Tokenizer
 
 from services.chassis.changes import Changes
 from services.chassis.channel import open_channel
@@ -19,6 +21,7 @@ from services.chassis.drain import Drain
 from services.chassis.errors import ServiceError
 from services.chassis.grpc_server import grpc_server
 from services.chassis.status import error_of_call
+from services.chassis.tls import ServerTls
 from services.engine.metrics import EngineMetrics
 from services.engine.models import Model, Models
 from services.engine.port import EngineRequest, Load
@@ -95,9 +98,12 @@ async def running_engine(
     load_seconds: float = 0.0,
     max_generations: int = 1024,
     servicer: Callable[[Models], EngineServicer] = EngineServicer,
+    tls: ServerTls | None = None,
 ) -> AsyncGenerator[EngineTier, None]:
     """Serve a scripted model with the tokenizer of `directory`."""
     changes, lines = Changes(), Lines()
+    tokenizer = cache(lambda: Tokenizer.from_file(str(directory / "tokenizer.json")))
+    shape = replace(shape, encode=lambda text: tokenizer().encode(text, add_special_tokens=False).ids)
     admission = Drain(max_generations, "generations")
     loader = ScriptedLoader(directory, shape=shape, script=lines, tick_seconds=tick_seconds, load_seconds=load_seconds)
     model = Model(MODEL, loader, admission, EngineMetrics(CollectorRegistry()).of_model(MODEL), changes)
@@ -108,7 +114,7 @@ async def running_engine(
     running = asyncio.create_task(model.run())
     try:
         # The server goes first, as when the process dies: its clients lose their calls, not their generations.
-        async with grpc_server("127.0.0.1", port, [ENGINE_SERVICE], register) as (bound_port, _):
+        async with grpc_server("127.0.0.1", port, [ENGINE_SERVICE], register, tls) as (bound_port, _):
             if not load_seconds:
                 await until(lambda: model.ready)
                 # Those of the warm-up.

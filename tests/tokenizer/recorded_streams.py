@@ -99,6 +99,10 @@ class Blocked:
         self.entered = threading.Event()
         self.release = threading.Event()
 
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """Nobody knows."""
+        return 0
+
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Wait, then give one id."""
         self.entered.set()
@@ -110,6 +114,10 @@ class Broken:
     """A prompt that cannot be encoded for an unknown reason."""
 
     size = 1
+
+    def least_tokens(self, tokenizer: TextTokenizer) -> int:
+        """Nobody knows."""
+        return 0
 
     def token_ids(self, tokenizer: TextTokenizer) -> list[int]:
         """Fail."""

@@ -36,4 +36,17 @@ def wordlevel() -> Tokenizer:
     return tokenizer
 
 
+def bytes_first() -> Tokenizer:
+    """Byte fallback whose decoder puts bytes together before it turns `▁` into spaces: an order of its own."""
+    vocabulary = {f"<0x{byte:02X}>": byte for byte in range(256)}
+    for word in ("\u2581", "\u2581Hello", "a", "\u2581is", "\ufffd", "[END]"):
+        vocabulary[word] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("\u2581", " "), decoders.Strip(" ", 1, 0)]
+    )
+    tokenizer.add_special_tokens(["[END]"])
+    return tokenizer
+
+
 SMALL_TOKENIZERS = (wordpiece, metaspace, wordlevel)

@@ -13,6 +13,7 @@ from services.tokenizer.decoder import IncrementalDecoder, decoder_for
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.token_table import DecoderKind, TokenTable
 from tests.tokenizer.conftest import SMOLLM2, ReferenceOf, TokenizerOf
+from tests.tokenizer.plain_texts import plain_text
 from tests.tokenizer.small_tokenizers import SMALL_TOKENIZERS
 
 # Byte tokens of the byte-fallback vocabulary stand at byte + 3.
@@ -100,40 +101,16 @@ def test_byte_fallback_streams_are_the_one_shot_text(tokenizer_of: TokenizerOf, 
     holds()
 
 
-def sentencepiece_text(table: TokenTable, token_ids: Sequence[int], skip: bool) -> str:
-    """A plain reference for malformed bytes: each byte that is in no whole character is one U+FFFD."""
-    text, run = "", b""
-    for token_id in [*token_ids, None]:
-        if token_id is not None and (token_id not in table.token_bytes or (skip and token_id in table.special_ids)):
-            continue
-        if token_id is not None and _BYTE <= token_id < _BYTE + 256:
-            run += table.token_bytes[token_id]
-            continue
-        while run:
-            length = next((n for n in (1, 2, 3, 4) if is_character(run[:n])), 0)
-            text, run = text + (run[:length].decode() or "\ufffd"), run[length or 1 :]
-        text += "" if token_id is None else table.token_bytes[token_id].decode()
-    return text[1:] if text.startswith(" ") and table.strip_left else text
-
-
-def is_character(content: bytes) -> bool:
-    """Whether these bytes are exactly one character."""
-    try:
-        return len(content.decode()) == 1
-    except UnicodeDecodeError:
-        return False
-
-
-def test_malformed_byte_runs_keep_their_whole_characters(tokenizer_of: TokenizerOf) -> None:
+def test_malformed_byte_runs_keep_their_whole_characters(tokenizer_of: TokenizerOf, reference_of: ReferenceOf) -> None:
     """T5: any run of byte tokens gives its whole characters, and one U+FFFD for every other byte, for any split."""
-    tokenizer = tokenizer_of("llama2")
+    tokenizer, reference = tokenizer_of("llama2"), reference_of("llama2")
     tokens = st.one_of(
         st.sampled_from([_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xc3\xa9\xe2a\xff"]), st.just(_HELLO)
     )
 
     @given(st.lists(st.one_of(tokens, st.integers(0, 31999)), max_size=30), CUTS, st.booleans())
     def holds(token_ids: list[int], cuts: set[int], skip: bool) -> None:
-        expected = sentencepiece_text(tokenizer.table, token_ids, skip)
+        expected = plain_text(reference, tokenizer.table, token_ids, skip)
         assert "".join(streamed(tokenizer, split(token_ids, cuts), skip)) == expected
 
     holds()

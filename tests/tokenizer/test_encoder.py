@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import functools
 import json
+import random
+import string
+import threading
 import time
 from collections.abc import Callable
 
@@ -124,6 +128,33 @@ def test_a_file_that_no_backend_reads_is_refused(content: bytes) -> None:
     """A damaged tokenizer.json is the model's fault, never a request's."""
     with pytest.raises(TokenizerFilesError, match=r"tokenizer\.json cannot be loaded"):
         Encoder(content)
+
+
+@pytest.mark.parametrize("make", [metaspace, wordpiece, None])
+@pytest.mark.parametrize("is_user_text", [False, True])
+def test_other_threads_run_meanwhile(
+    make: Callable[[], Tokenizer] | None, is_user_text: bool, files_of: FilesOf
+) -> None:
+    """T23: neither backend keeps the interpreter to itself while it encodes a megabyte without a space."""
+    encoder = Encoder(make().to_str().encode() if make is not None else files_of(SMOLLM2).contents[TOKENIZER_JSON])
+    assert encoder.backend == ("fastokens" if make is None else "tokenizers")
+    shares = []
+    for attempt in range(3):  # The texts differ, so that no cache helps.
+        text = "".join(random.Random(attempt).choices(string.ascii_letters, k=1_000_000))
+        for encode in (
+            functools.partial(encoder.encode, text, True),
+            functools.partial(encoder.encode_segments, [Segment(text, is_user_text)]),
+        ):
+            thread = threading.Thread(target=encode)
+            begin = last = time.monotonic()
+            longest = 0.0
+            thread.start()
+            while thread.is_alive():
+                time.sleep(0.001)
+                longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            shares.append(longest / (last - begin))
+    # One that keeps it stops this thread for the whole time.
+    assert min(shares[::2]) < 0.5 and min(shares[1::2]) < 0.5
 
 
 @pytest.mark.parametrize("character", ["a", "\n", " ", "\u0301", "<|im_end|>"])

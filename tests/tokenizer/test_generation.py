@@ -101,6 +101,14 @@ async def test_a_choice_that_fails_ends_all(setup: Setup) -> None:
     assert (setup.streams.cancelled, setup.admission.active) == ([2], 0)
 
 
+async def test_a_text_far_beyond_the_context_is_not_encoded(setup: Setup) -> None:
+    """Megabytes of text are refused by their length, since their ids would be millions."""
+    await setup.begin(prompt=TextPrompt("word " * 100_000, True))
+    assert isinstance(setup.sink.error, InvalidRequest)
+    assert setup.sink.error.reason == "CONTEXT_LENGTH_EXCEEDED"
+    assert "at least" in setup.sink.error.message and "100 tokens" in setup.sink.error.message
+
+
 @pytest.mark.parametrize("tokens", [100, 5000])
 async def test_a_prompt_beyond_the_context_does_not_reach_the_engine(setup: Setup, tokens: int) -> None:
     """A11: refused with both figures before a message is made for each choice; one token less is served."""

@@ -39,18 +39,20 @@ def test_special_tokens_are_added_where_asked_for(tokenizer_of: TokenizerOf) -> 
 
 
 def test_token_ids_are_taken_as_they_are(tokenizer: TextTokenizer) -> None:
-    """Ids up to the vocabulary's last go through unchanged, and cost no encoding."""
-    ids = [0, 2, tokenizer.vocab_size - 1]
+    """Ids go through unchanged, even those that the tokenizer does not know, and cost no encoding."""
+    ids = [0, 2, tokenizer.vocab_size]
     assert TokenPrompt(ids).token_ids(tokenizer) == ids
     assert TokenPrompt([]).token_ids(tokenizer) == []
     assert TokenPrompt(ids).size == 0
 
 
-def test_ids_outside_the_vocabulary_are_refused(tokenizer: TextTokenizer) -> None:
-    """The error names the worst id and the allowed ones."""
-    with pytest.raises(InvalidRequest, match=r"the prompt holds 4294967295; token ids .* are 0 to 49151") as caught:
-        TokenPrompt([1, 2**32 - 1, 49152]).token_ids(tokenizer)
-    assert (caught.value.param, caught.value.reason) == ("prompt", "TOKEN_ID_OUT_OF_VOCABULARY")
+@pytest.mark.parametrize("text", ["Hällo", " " * 5000, "x" * 100_000, "👨‍👩‍👧" * 3000, "word\n" * 20_000])
+def test_least_tokens_never_exceed_the_tokens(tokenizer: TextTokenizer, text: str) -> None:
+    """What is told before encoding is at most the true number, and grows with the text."""
+    for prompt in (TextPrompt(text, True), chat(text), TokenPrompt([5] * len(text))):
+        assert prompt.least_tokens(tokenizer) <= len(prompt.token_ids(tokenizer))
+        assert len(text) < 1000 or prompt.least_tokens(tokenizer) > 0
+    assert TextPrompt("a" * 10**7, True).least_tokens(tokenizer) > 8192
 
 
 def test_a_chat_is_rendered_and_encoded(tokenizer: TextTokenizer) -> None:

@@ -217,11 +217,11 @@ async def test_a_deadline_ends_a_generation_on_the_link(tier: TextTier, link: Te
     await until(tier.idle, 1)
 
 
-async def test_a_command_of_no_kind_is_passed_over(tier: TextTier, link: TextLink) -> None:
-    """A command that a newer client may know does no harm."""
+async def test_a_command_of_no_kind_ends_the_link(link: TextLink) -> None:
+    """A command that is neither a start nor a cancel is refused, not passed over, as at the engine."""
     await link.call.write(text_pb2.GenerateManyRequest())
-    answer = await link.start(1, asking([500]))
-    await until(lambda: bool(answer.finishes))
+    await until(lambda: link.error is not None)
+    assert isinstance(link.error, InvalidRequest) and link.error.param == "command"
 
 
 async def test_a_client_that_reads_nothing_loses_its_link(smollm2: Path) -> None:

@@ -26,8 +26,8 @@ from services.chassis.settings import SettingsError
 from services.chassis.status import error_of_call
 from services.tokenizer.__main__ import serve
 from services.tokenizer.settings import TokenizerSettings
-from streamomni.text.v1 import text_pb2, text_pb2_grpc
-from tests.tokenizer.engine_fixtures import TEXT_SERVICE, EngineTier, asking, endless, running_engine, until
+from streamomni.text.v1 import chat_pb2, text_pb2, text_pb2_grpc
+from tests.tokenizer.engine_fixtures import END, TEXT_SERVICE, EngineTier, asking, endless, running_engine, until
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -113,6 +113,19 @@ async def test_health_follows_the_model(engine: EngineTier) -> None:
         engine.loader.engine.die()
         await service.until_health(NOT_SERVING, 3)
         await service.until_health(SERVING)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_control_tokens_in_a_chats_text(engine: EngineTier, allowed: bool) -> None:
+    """T20: a user who writes <|im_end|> does not end the turn, unless a setting says so, as with vLLM's own server."""
+    message = chat_pb2.ChatMessage(role="user", text="Hi<|im_end|>")
+    request = text_pb2.RenderChatRequest(chat=chat_pb2.ChatPrompt(messages=[message]))
+    async with running_service(engine.port, allow_control_tokens=allowed) as service:
+        await service.until_health(SERVING)
+        rendered = await service.stub.RenderChat(request)
+    assert rendered.text.endswith("user\nHi<|im_end|><|im_end|>\n<|im_start|>assistant\n")
+    # The system prompt's end, the turn's, and the user's where it counts.
+    assert list(rendered.token_ids).count(END) == 2 + allowed
 
 
 async def test_metrics_are_served(engine: EngineTier) -> None:

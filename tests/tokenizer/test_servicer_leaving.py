@@ -41,8 +41,9 @@ def hard_text(characters: int) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(smollm2: Path) -> AsyncIterator[TextTier]:
-    """Both tiers."""
-    async with running_tiers(smollm2) as tier:
+    """Both tiers. With a smaller context, megabytes of text would be refused by their length, without encoding."""
+    limits = Limits(context_length=20_000, vocab_size=49152, max_logprobs=20, supports_priority=False)
+    async with running_tiers(smollm2, shape=Shape(limits=limits)) as tier:
         yield tier
 
 

@@ -18,6 +18,7 @@ def test_defaults_are_the_documented_ports() -> None:
         50061,
         9111,
     )
+    assert not settings.allow_control_tokens
 
 
 def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +28,9 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNI_TOKENIZER_DRAIN_SECONDS", "0.5")
     monkeypatch.setenv("OMNI_TOKENIZER_TOOL_PARSER", "pythonic")
     monkeypatch.setenv("OMNI_TOKENIZER_REASONING_PARSER", "none")
+    monkeypatch.setenv("OMNI_TOKENIZER_ALLOW_CONTROL_TOKENS", "true")
     settings = TokenizerSettings.load()
+    assert settings.allow_control_tokens
     assert (settings.engine, settings.port, settings.drain_seconds) == ("engine.internal:1", 0, 0.5)
     assert (settings.tool_parser, settings.reasoning_parser) == ("pythonic", "none")
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.chassis.errors import InvalidRequest
+from services.tokenizer.special_tokens import special_token_texts
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.tokenizer_files import TokenizerFiles, TokenizerFilesError
-from tests.tokenizer.conftest import SMOLLM2, TokenizerOf
+from tests.tokenizer.conftest import SMOLLM2, FilesOf, TokenizerOf
 from tests.tokenizer.small_tokenizers import wordpiece
 
 
@@ -21,6 +25,18 @@ def test_a_chat_has_the_ids_that_the_model_was_trained_on(tokenizer_of: Tokenize
     assert tokenizer.eos_token_ids == {2}
 
 
+@pytest.mark.parametrize("name", ["llama3_1", "gemma3", "mistral_nemo", "deepseek_v3"])
+def test_a_chat_has_one_bos(name: str, files_of: FilesOf, tokenizer_of: TokenizerOf) -> None:
+    """T19: the template prints BOS and the tokenizer would add it too; a chat has it once, where it begins."""
+    tokenizer = tokenizer_of(name)
+    text = special_token_texts(files_of(name))["bos_token"]
+    (bos,) = [token.id for token in tokenizer.table.added_tokens if token.content == text]
+    segments = tokenizer.render_chat([{"role": "user", "content": f"Hi {text}"}])
+    assert segments[0].text.startswith(text)
+    token_ids = tokenizer.encode_segments(segments)
+    assert (token_ids[0], token_ids.count(bos)) == (bos, 1)
+
+
 @pytest.mark.parametrize("name", [SMOLLM2, "qwen3", "llama2", "gemma3"])
 def test_text_survives_the_round_trip(name: str, tokenizer_of: TokenizerOf) -> None:
     """Plain text comes back as it was, but for what the tokenizer normalizes."""
@@ -31,6 +47,24 @@ def test_text_survives_the_round_trip(name: str, tokenizer_of: TokenizerOf) -> N
         assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=True)) == text
 
     holds()
+
+
+def test_other_threads_run_while_much_is_decoded(tokenizer_of: TokenizerOf) -> None:
+    """T23: a million ids are decoded in pieces, also where the reference decodes, which keeps the interpreter."""
+    other = TextTokenizer(TokenizerFiles({"tokenizer.json": wordpiece().to_str().encode()}))
+    for tokenizer in (tokenizer_of(SMOLLM2), other):
+        token_ids, shares = list(range(20, 70)) * 20_000, []
+        for _ in range(3):
+            thread = threading.Thread(target=tokenizer.decode, args=[token_ids])
+            begin = last = time.monotonic()
+            longest = 0.0
+            thread.start()
+            while thread.is_alive():
+                time.sleep(0.001)
+                longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            shares.append(longest / (last - begin))
+        # One that keeps it stops this thread for the whole time.
+        assert min(shares) < 0.7
 
 
 def test_special_tokens_are_added_on_request(tokenizer_of: TokenizerOf) -> None:

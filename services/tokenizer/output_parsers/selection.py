@@ -14,11 +14,12 @@ from services.tokenizer.output_parsers.harmony import MARKS, Harmony, HarmonyPar
 from services.tokenizer.output_parsers.mistral import MISTRAL_TAGS, MistralParser
 from services.tokenizer.output_parsers.port import NewId, OutputParser, call_id, short_call_id
 from services.tokenizer.output_parsers.pythonic import PYTHON_START, PythonicParser
+from services.tokenizer.output_parsers.qwen3_coder import FUNCTION, PARAMETER, QWEN3_CODER_TAGS, Qwen3CoderParser
 from services.tokenizer.output_parsers.reasoning import ContentParser, ReasoningParser
 from services.tokenizer.output_parsers.tagged import HERMES_TAGS, PYTHON_TAG, HermesParser, LlamaJsonParser
 from services.tokenizer.tool_use import ToolMode, ToolUse
 
-ToolParserName = Literal["none", "deepseek", "harmony", "hermes", "llama3_json", "mistral", "pythonic"]
+ToolParserName = Literal["none", "deepseek", "harmony", "hermes", "llama3_json", "mistral", "pythonic", "qwen3_coder"]
 ReasoningParserName = Literal["none", "harmony", "mistral", "think"]
 
 _TOOL_PARSERS: dict[str, Callable[[NewId], OutputParser]] = {
@@ -36,6 +37,7 @@ _TAGS: dict[str, tuple[str, ...]] = {
     "llama3_json": (PYTHON_TAG,),
     "mistral": MISTRAL_TAGS,
     "pythonic": (PYTHON_TAG, PYTHON_START),
+    "qwen3_coder": QWEN3_CODER_TAGS,
 }
 
 
@@ -109,10 +111,15 @@ class OutputFormat:
             return None
 
         def new_parser() -> OutputParser:
-            answer = _TOOL_PARSERS[self.tools](self._new_id) if may_call else ContentParser()
+            answer = self._tool_parser(use) if may_call else ContentParser()
             return answer if tags is None else ReasoningParser(*tags, reasoning_opened, answer)
 
         return new_parser
+
+    def _tool_parser(self, use: ToolUse) -> OutputParser:
+        if self.tools == "qwen3_coder":
+            return Qwen3CoderParser(use.tools, self._new_id)
+        return _TOOL_PARSERS[self.tools](self._new_id)
 
 
 def takes_tools(template: str) -> bool:
@@ -146,8 +153,9 @@ def _tool_parser(template: str, added_tokens: Collection[str]) -> ToolParserName
         return "deepseek"
     if knows(MISTRAL_TAGS[0]):
         return "mistral"
-    if "<function=" in template:
-        return "none"
+    if FUNCTION in template:
+        # Without parameters in tags it is Llama's format of an object between tags for the function.
+        return "qwen3_coder" if PARAMETER in template else "none"
     if "<tool_call>" in template:
         return "hermes"
     if knows(PYTHON_START) or "[func_name1(" in template:

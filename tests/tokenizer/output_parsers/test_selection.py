@@ -41,7 +41,8 @@ def test_real_models(tokenizer_of: TokenizerOf, model: str, tools: str, reasonin
         ("{{ tools }}<｜tool▁calls▁begin｜>", [], "deepseek", "none"),
         ("{{ tools }}</think>", ["<｜tool▁calls▁begin｜>"], "deepseek", "think"),
         ("{{ tools }}", ["[TOOL_CALLS]", "[THINK]", "[/THINK]"], "mistral", "mistral"),
-        ("{{ tools }}<tool_call><function=f>", ["<tool_call>"], "none", "none"),
+        ("{{ tools }}<tool_call><function=f><parameter=a>", ["<tool_call>"], "qwen3_coder", "none"),
+        ("{{ tools }}<function=f>{}</function>", [], "none", "none"),
         ("{{ tools }}<|start_header_id|>", ["<|python_tag|>"], "llama3_json", "none"),
         ("{{ tools }}<|start_header_id|>[func_name1(a=1)]", [], "pythonic", "none"),
         ("{{ tools }}<|header_start|>", ["<|python_start|>"], "pythonic", "none"),
@@ -104,6 +105,16 @@ def test_reasoning_and_calls_are_composed() -> None:
     parser = calling()
     _, call = [*parser.feed(text), *parser.flush()]
     assert isinstance(call, ToolCallPiece) and (call.name, call.arguments) == ("f", "{}")
+
+
+def test_types_come_from_the_chats_tools() -> None:
+    """A format that writes values as text gets their types from the request's own tools."""
+    typed = Tool("f", None, {"properties": {"a": {"type": "string"}}})
+    new_parser = OutputFormat("qwen3_coder", "none").parsers(ToolUse(ToolMode.AUTO, (typed,)), reasoning_opened=False)
+    assert new_parser is not None
+    parser = new_parser()
+    parts = parser.feed("<tool_call><function=f><parameter=a>5</parameter></function></tool_call>")
+    assert "".join(part.arguments for part in parts if isinstance(part, ToolCallPiece)) == '{"a": "5"}'
 
 
 def test_parsers_see_special_tags(files_of: FilesOf) -> None:

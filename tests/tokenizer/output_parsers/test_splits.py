@@ -13,8 +13,10 @@ from services.tokenizer.output_parsers.forced import CallListParser
 from services.tokenizer.output_parsers.mistral import MistralParser
 from services.tokenizer.output_parsers.port import NewId, OutputParser
 from services.tokenizer.output_parsers.pythonic import PythonicParser
+from services.tokenizer.output_parsers.qwen3_coder import Qwen3CoderParser
 from services.tokenizer.output_parsers.reasoning import ReasoningParser
 from services.tokenizer.output_parsers.tagged import HermesParser, LlamaJsonParser
+from services.tokenizer.tool_use import Tool
 from tests.tokenizer.output_parsers.parsing import NewParser, parse
 
 
@@ -28,6 +30,13 @@ def opened_hermes(new_id: NewId) -> OutputParser:
     return ReasoningParser("<think>", "</think>", True, HermesParser(new_id))
 
 
+def coder(new_id: NewId) -> OutputParser:
+    """As Qwen3-Coder, with parameters of several types."""
+    types = {"a": "string", "b": "integer", "c": ["string", "null"]}
+    schema = {"properties": {name: {"type": kind} for name, kind in types.items()}}
+    return Qwen3CoderParser([Tool("f", None, schema)], new_id)
+
+
 PARSERS: list[NewParser] = [
     CallListParser,
     DeepSeekParser,
@@ -37,6 +46,7 @@ PARSERS: list[NewParser] = [
     PythonicParser,
     thinking_hermes,
     opened_hermes,
+    coder,
 ]
 FRAGMENTS = [
     *("<tool_call>", "</tool_call>", "<think>", "</think>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"),
@@ -54,6 +64,9 @@ FRAGMENTS = [
     '<｜tool▁call▁begin｜>g<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>',
     'f{"a": 1}',
     'f[CALL_ID]abc[ARGS]{"a": {}}',
+    *("<function=", "f>", "</function>", "<parameter=", "a>", "b>", "c>", "</parameter>", "\n</parameter>", "nul"),
+    "<tool_call>\n<function=f>\n<parameter=a>\n",
+    "<parameter=b>\n12\n</parameter>\n</function>\n</tool_call>",
 ]
 
 
