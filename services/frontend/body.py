@@ -34,11 +34,14 @@ class BodyReader:
         self._budget_bytes = budget_bytes
         self._timeout = timeout
         self._held_bytes = 0
+        # Each thread that parses keeps the interpreter for tens of milliseconds at a time, and those of several add up
+        # for the event loop, which must answer health meanwhile.
+        self._one_large = asyncio.Semaphore(1)
 
     async def read(self, scope: Scope, receive: Receive, convert: Callable[[dict[str, Any]], T]) -> T:
         """Read and parse the body of a request and return what `convert` makes of the object.
 
-        A large body is parsed and converted in a thread.
+        A large body is parsed and converted in a thread, one at a time.
 
         Raises:
             InvalidRequest: it is not a JSON object, or not sent as JSON.
@@ -67,7 +70,8 @@ class BodyReader:
             if len(body) <= _INLINE_BYTES:
                 return convert(parse_object(bytes(body)))
             # The event loop stays free, and so do health checks and other streams.
-            return await asyncio.to_thread(lambda: convert(parse_object(bytes(body))))
+            async with self._one_large:
+                return await asyncio.to_thread(lambda: convert(parse_object(bytes(body))))
         finally:
             self._held_bytes -= len(body)
 

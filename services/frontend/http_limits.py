@@ -73,6 +73,16 @@ class _Refused(Exception):
     """Ends the parsing of a request that has been answered."""
 
 
+class _PatientTransport:
+    """A connection as an answer sees it. Closing it with bytes of the request unread would reset it, and a caller who
+    still sends would lose the answer; so who closes it decides when.
+    """
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.close = close
+
+
 class LimitedHttpProtocol(HttpToolsProtocol):
     """One connection.
 
@@ -94,6 +104,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head = True
         self._head_bytes = 0
         self._deaf = False
+        self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
 
@@ -146,6 +157,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(InvalidRequest("no other protocol is spoken here; send the request without upgrade"))
             raise _Refused
         super().on_headers_complete()
+        self.cycle.transport = _PatientTransport(self.transport, self._close_after_request)  # type: ignore[assignment]
         direct_body.offer(cast("Scope", self.scope), self._write_now(self.cycle))
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
@@ -156,6 +168,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head = True
         self._head_bytes = 0
         self._disarm()
+        if self._closing:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """Bound the time for the rest of a request that was answered before its end."""
@@ -190,6 +204,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return True
 
         return write_now
+
+    def _close_after_request(self) -> None:
+        self._closing = True
+        if self._in_head:
+            self.transport.close()
+        else:
+            self._arm(self._limits.header_timeout, self.transport.close)
 
     def _await_reader(self) -> None:
         self._end_stall()

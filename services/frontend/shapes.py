@@ -115,8 +115,6 @@ class Shape(ABC):
                 "model": answer.model,
                 "choices": [self.whole_choice(choice) for choice in choices],
                 "usage": usage_object(usage),
-                "service_tier": None,
-                "system_fingerprint": None,
             }
         )
 

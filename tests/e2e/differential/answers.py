@@ -27,6 +27,9 @@ class Choice:
     stop_reason: str | int | None = None
     logprobs: Any = None
     token_ids: list[int] = field(default_factory=list)
+    reasoning: str = ""
+    # Name and arguments of each; the arguments as a value where they are JSON, since white space in it means nothing.
+    tool_calls: list[tuple[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -94,7 +97,9 @@ def _whole(document: dict[str, Any]) -> Answer:
     answer = Answer(200)
     for each in document["choices"]:
         choice = answer.choices.setdefault(each["index"], Choice())
-        choice.text = each["message"]["content"] if "message" in each else each["text"]
+        choice.text = (each["message"]["content"] or "") if "message" in each else each["text"]
+        _extend(choice, each.get("message", {}))
+        choice.tool_calls = [(name, _value(arguments)) for name, arguments in choice.tool_calls]
         _end(choice, each)
         choice.token_ids = list(each.get("token_ids") or [])
         choice.logprobs = each.get("logprobs")
@@ -107,19 +112,42 @@ def _whole(document: dict[str, Any]) -> Answer:
 
 def _streamed(events: list[str]) -> Answer:
     answer = Answer(200)
-    if events[-1] != "[DONE]":
-        return Answer(200, error=_message(events[-1]))
+    # vLLM says [DONE] after an error too.
+    failed = next((event for event in events if event.startswith('{"error"')), None)
+    if failed or events[-1] != "[DONE]":
+        return Answer(200, error=_message(failed or events[-1]))
     for event in events[:-1]:
         chunk = json.loads(event)
         for each in chunk["choices"]:
             choice = answer.choices.setdefault(each["index"], Choice())
             choice.text += (each["delta"].get("content") or "") if "delta" in each else each["text"]
+            _extend(choice, each.get("delta", {}))
             choice.token_ids += each.get("token_ids") or []
             if each["finish_reason"] is not None:
                 _end(choice, each)
         if chunk.get("usage"):
             _count(answer, chunk["usage"])
+    for choice in answer.choices.values():
+        choice.tool_calls = [(name, _value(arguments)) for name, arguments in choice.tool_calls]
     return answer
+
+
+def _extend(choice: Choice, told: dict[str, Any]) -> None:
+    """Add what a message or a delta tells beside its content."""
+    choice.reasoning += told.get("reasoning") or ""
+    for position, call in enumerate(told.get("tool_calls") or []):
+        index, function = call.get("index", position), call["function"]
+        if index == len(choice.tool_calls):
+            choice.tool_calls.append((function["name"], ""))
+        name, arguments = choice.tool_calls[index]
+        choice.tool_calls[index] = (name, arguments + (function.get("arguments") or ""))
+
+
+def _value(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
 
 
 def _end(choice: Choice, told: dict[str, Any]) -> None:

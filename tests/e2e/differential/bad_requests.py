@@ -68,7 +68,7 @@ ONLY_CHAT: dict[str, Sequence[Any]] = {
     "chat_template_kwargs": ({"chat_template": "x"}, 5),
     "reasoning_effort": ("",),
     "tool_choice": ("required", {"type": "function", "function": {"name": "nobody"}}),
-    "tools": ("calculator", [{"type": "function"}]),
+    "tools": ("calculator", [{"type": "function"}], []),
 }
 ONLY_COMPLETION: dict[str, Sequence[Any]] = {
     "prompt": ([], "", [[]], [VOCABULARY], [-1], [1.5], 5, {"a": 1}, list(range(200, 200 + CONTEXT)), [True], [1, "a"]),

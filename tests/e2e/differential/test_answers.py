@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,8 @@ OTHER: dict[str, Any] = {
     "stop_reason": "y",
     "logprobs": {"content": [{"token": "abc", "logprob": -1.1}]},
     "token_ids": [1, 3],
+    "reasoning": "because",
+    "tool_calls": [("get_weather", {"city": "Paris"})],
 }
 
 
@@ -35,6 +37,11 @@ def test_equal_answers() -> None:
     near = {"content": [{"token": "abc", "logprob": -1.0000001}]}
     assert differences(answer(), answer()) == {}
     assert differences(answer(), answer(logprobs=near)) == {}
+
+
+def test_all_parts_are_tried() -> None:
+    """The parts that are tried are all that a choice has."""
+    assert OTHER.keys() == asdict(CHOICE).keys()
 
 
 def test_usage_and_choices_are_compared() -> None:

@@ -15,6 +15,7 @@ from streamomni.text.v1.text_pb2_grpc import TextServiceStub
 from tests.e2e.differential.answers import AT_ONCE
 from tests.e2e.differential.requests import Case
 
+_UNTRANSLATED = {"chat_template_kwargs", "echo", "response_format", "structured_outputs", "tools"}
 _SAMPLING = tuple(SamplingParams.DESCRIPTOR.fields_by_name)
 
 
@@ -30,7 +31,7 @@ def has_token_ids(case: Case) -> bool:
     """Whether it is put to the text service too: one prompt, and nothing but what `text_request` translates."""
     prompt = case.body.get("prompt")
     listed = isinstance(prompt, list) and not isinstance(prompt[0], int)
-    return not listed and not case.body.keys() & {"echo", "response_format", "structured_outputs"}
+    return not listed and not case.body.keys() & _UNTRANSLATED
 
 
 def _generate(stub: TextServiceStub, body: dict[str, Any]) -> dict[int, list[int]]:

@@ -11,8 +11,10 @@ import pytest
 from tests.e2e.differential.answers import Answer
 from tests.e2e.differential.record import peers_answers
 from tests.e2e.differential.requests import Case, few_cases
-from tests.e2e.peer import PeerAnswer, peer_answers, running_peer
+from tests.e2e.differential.tool_requests import few_tool_cases
+from tests.e2e.peer import TOOLS, PeerAnswer, peer_answers, running_peer
 from tests.e2e.service import Service, running_service
+from tests.tools_template import with_tools
 
 PROMPTS = (
     "What is the capital of France?",
@@ -32,13 +34,16 @@ class PeerRecord:
 @pytest.fixture(scope="package")
 def compared(smollm2: Path) -> list[Case]:
     """The requests that both servers are given."""
-    return few_cases(smollm2.name)
+    return [*few_cases(smollm2.name), *few_tool_cases(smollm2.name)]
 
 
 @pytest.fixture(scope="package")
 def peer_record(smollm2: Path, compared: list[Case], tmp_path_factory: pytest.TempPathFactory) -> PeerRecord:
-    """What vLLM's own server answers. It has ended when this returns."""
-    with running_peer(smollm2, tmp_path_factory.mktemp("peer") / "log.txt") as url:
+    """What vLLM's own server answers, given a template that shows tools. It has ended when this returns."""
+    directory = tmp_path_factory.mktemp("peer")
+    template = directory / "template.jinja"
+    template.write_text(with_tools((smollm2 / "chat_template.jinja").read_text(encoding="utf-8")), encoding="utf-8")
+    with running_peer(smollm2, directory / "log.txt", f"--chat-template={template}", *TOOLS) as url:
         prompts = peer_answers(url, smollm2.name, PROMPTS)
         return PeerRecord(prompts, peers_answers(url, compared))
 

@@ -9,24 +9,33 @@ import pytest
 
 from tests.e2e.differential.record import Record, record_peer
 from tests.e2e.differential.requests import Case, cases
-from tests.e2e.peer import running_peer
+from tests.e2e.differential.tool_requests import reasoning_cases, tool_cases
+from tests.e2e.peer import REASONING, TOOLS, running_peer
 from tests.e2e.service import Service, running_service
+from tests.tiny_tools_model import TINY_TOOLS_MODEL_NAME, make_tiny_tools_model
 
 MAX_NUM_SEQS = 64
 CASES = 300
 
 
 @pytest.fixture(scope="package")
+def tiny_model(tiny_model: Path) -> Path:
+    """The tiny model with tools and reasoning, in place of the plain one."""
+    return make_tiny_tools_model(tiny_model.parent / TINY_TOOLS_MODEL_NAME, tiny_model)
+
+
+@pytest.fixture(scope="package")
 def compared(tiny_model: Path) -> list[Case]:
     """The requests that both servers are given."""
-    return cases(tiny_model.name, CASES)
+    name = tiny_model.name
+    return [*cases(name, CASES), *tool_cases(name), *reasoning_cases(name)]
 
 
 @pytest.fixture(scope="package")
 def peer_record(tiny_model: Path, compared: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Record:
     """What vLLM's own server answers. It has ended when this returns."""
     log_file = tmp_path_factory.mktemp("peer") / "log.txt"
-    with running_peer(tiny_model, log_file, f"--max-num-seqs={MAX_NUM_SEQS}") as url:
+    with running_peer(tiny_model, log_file, f"--max-num-seqs={MAX_NUM_SEQS}", *TOOLS, *REASONING) as url:
         return record_peer(url, tiny_model.name, compared)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -64,3 +65,20 @@ def test_errors_of_the_engine_name_the_callers_field(
     """What only the engine can check is told by the name that the caller knows."""
     response = post(service, path, **fields)
     assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_a_limit_the_answer_may_fill_the_context(service: Service, stream: bool) -> None:
+    """A10: max_tokens left out means the rest of the context, on both endpoints, and no library's default."""
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("completions", {"prompt": [500] * (CONTEXT - 40)}),
+        ("chat/completions", {"messages": [{"role": "user", "content": " a" * (CONTEXT - 100)}]}),
+    ]
+    for path, prompt in asked:
+        options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        response = post(service, path, **prompt, **options, ignore_eos=True, temperature=0)
+        assert response.status_code == 200, response.text
+        # The last event before [DONE].
+        answer = json.loads(response.text.split("data: ")[-2]) if stream else response.json()
+        assert answer["usage"]["total_tokens"] == CONTEXT
+        assert answer["usage"]["completion_tokens"] > 20

@@ -47,7 +47,9 @@ class GenerateRequest(_message.Message):
     the engine schedules first come, first served.
     """
     cache_salt: _builtins.str
-    """Keeps the prefix cache of requests with different salts apart."""
+    """Keeps the prefix cache of requests with different salts apart. At most 256
+    characters.
+    """
     lora_name: _builtins.str
     """Name of a loaded LoRA adapter. Unset: the base model. Not built yet: refused."""
     deadline_ms: _builtins.int

@@ -47,7 +47,7 @@ class ChatPrompt(_message.Message):
     """The template's reasoning_effort, such as low, medium or high."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatMessage]:
-        """The messages, oldest first, at least one."""
+        """The messages, oldest first, at least one and at most 2048."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:

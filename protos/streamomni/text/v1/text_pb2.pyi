@@ -59,7 +59,9 @@ class GenerateRequest(_message.Message):
     priority: _builtins.int
     """Scheduling priority, as the engine's."""
     cache_salt: _builtins.str
-    """Keeps the prefix cache of requests with different salts apart."""
+    """Keeps the prefix cache of requests with different salts apart. At most 256
+    characters.
+    """
     lora_name: _builtins.str
     """Name of a loaded LoRA adapter, as the engine's."""
     deadline_ms: _builtins.int
@@ -738,7 +740,7 @@ class DetokenizeRequest(_message.Message):
     """Leave special tokens out. Default true."""
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The ids, each within the vocabulary."""
+        """The ids, each within the vocabulary, at most 1048576."""
 
     def __init__(
         self,

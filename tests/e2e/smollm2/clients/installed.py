@@ -9,14 +9,27 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from services.cli.build_once import Progress, build_once
 
 HERE = Path(__file__).parent
-PYTHON_CLIENTS = ("instructor", "langchain", "litellm", "llama_index", "llm")
+PYTHON_CLIENTS = ("instructor", "langchain", "litellm", "llama_index", "llm", "openai")
 JAVASCRIPT_CLIENTS = ("openai", "vercel_ai")
+# The tests' own environment has it.
+_OWN = "openai"
+_PACKAGES = {
+    "python-instructor": "instructor",
+    "python-langchain": "langchain-openai",
+    "python-litellm": "litellm",
+    "python-llama_index": "llama-index-llms-openai-like",
+    "python-llm": "llm",
+    "python-openai": "openai",
+    "javascript-openai": "openai",
+    "javascript-vercel_ai": "@ai-sdk/openai-compatible",
+}
 # Clients that report to their makers are told not to.
 _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -31,23 +44,44 @@ class ClientProgram:
     """A running client program; see `programs/scenarios.py`."""
 
     process: subprocess.Popen[str]
+    log_file: Path
 
     def run(self, scenario: str) -> dict[str, Any]:
-        """Run a scenario and return what the client made of it."""
+        """Run a scenario and return what the client made of it; "" asks for the scenarios' names."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(f"{scenario}\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"the client ended in {scenario}"
+        assert line, f"the client ended in {scenario}:\n{self.log_file.read_text()[-4000:]}"
         answer = json.loads(line)
         assert isinstance(answer, dict)
         return answer
 
+    def end(self) -> None:
+        """End the program."""
+        self.process.kill()
+        self.process.wait()
+
+
+def title(client: str) -> str:
+    """A client's package as its users know it, with the version that is installed here."""
+    language, _, name = client.partition("-")
+    package = _PACKAGES[client]
+    if language == "javascript":
+        versions = json.loads((HERE / "javascript" / "package.json").read_text())["dependencies"]
+        return f"{package} {versions[package]} (JavaScript)"
+    if name == _OWN:
+        return f"{package} {version(package)} (Python)"
+    pinned = (HERE / "requirements" / f"{name}.txt").read_text().splitlines()
+    return f"{package} {next(line for line in pinned if line.startswith(f'{package}==')).partition('==')[2]}"
+
 
 def python_command(client: str, cache: Path) -> list[str]:
     """Return the command of a Python client's program, its environment made if it is not there."""
-    environment = python_environment(client, cache)
-    return [str(environment / "bin" / "python"), str(HERE / "programs" / f"{client}_client.py")]
+    program = str(HERE / "programs" / f"{client}_client.py")
+    if client == _OWN:
+        return [sys.executable, program]
+    return [str(python_environment(client, cache) / "bin" / "python"), program]
 
 
 def python_environment(client: str, cache: Path) -> Path:
@@ -80,18 +114,18 @@ def javascript_command(client: str, cache: Path) -> list[str]:
     return ["node", str(packages / f"{client}_client.mjs")]
 
 
-def start(command: list[str], url: str, model: str, log_file: Path) -> ClientProgram:
-    """Start a client program against a service."""
+def start(command: list[str], log_file: Path) -> ClientProgram:
+    """Start a client program; its errors go to a file."""
     with log_file.open("w") as log:
         process = subprocess.Popen(
-            [*command, url, model],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             env={**os.environ, **_ENVIRONMENT},
             text=True,
         )
-    return ClientProgram(process)
+    return ClientProgram(process, log_file)
 
 
 def _digest(recipe: str) -> str:

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import openai
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel, SecretStr
-from scenarios import BASE_URL, ENDLESS, MAX_TOKENS, MODEL, PIECES_BEFORE_LEAVING, QUESTION, UNKNOWN, serve, told
-
-
-class Place(BaseModel):
-    """What the model is to give."""
-
-    name: Literal["Paris", "Berlin"]
-    is_capital: bool
+from pydantic import SecretStr
+from scenarios import (
+    BASE_URL,
+    ENDLESS,
+    FEW_TOKENS,
+    MAX_TOKENS,
+    MODEL,
+    PIECES_BEFORE_LEAVING,
+    PROXY_BASE_URL,
+    QUESTION,
+    RETRIES,
+    TOO_MANY_TOKENS,
+    TOOL,
+    TOOL_NAME,
+    TOOL_QUESTION,
+    TOOL_RESULT,
+    UNKNOWN,
+    Place,
+    called,
+    serve,
+    told,
+)
 
 
 def _model(name: str = MODEL, **options: Any) -> ChatOpenAI:
-    options = {"max_tokens": MAX_TOKENS, **options}
-    return ChatOpenAI(
-        model=name,
-        base_url=BASE_URL,
-        api_key=SecretStr("none"),
-        temperature=0,
-        max_retries=0,
-        stream_usage=True,
-        **options,
-    )
+    options = {"base_url": BASE_URL, "temperature": 0, "max_tokens": MAX_TOKENS, "max_retries": 0, **options}
+    return ChatOpenAI(model=name, api_key=SecretStr("none"), stream_usage=True, **options)
+
+
+def _proxied(**options: Any) -> ChatOpenAI:
+    return _model(base_url=PROXY_BASE_URL, max_retries=RETRIES, **options)
+
+
+def _called(message: AIMessage, **more: Any) -> Mapping[str, Any]:
+    (made,) = message.tool_calls
+    return called(made["name"], made["args"], finish_reason=message.response_metadata["finish_reason"], **more)
 
 
 def chat() -> Mapping[str, Any]:
@@ -56,6 +71,14 @@ def error() -> Mapping[str, Any]:
         return told(failure)
 
 
+def invalid() -> Mapping[str, Any]:
+    """Ask for more tokens than fit."""
+    try:
+        return {"text": _model(max_tokens=TOO_MANY_TOKENS).invoke(QUESTION).content}
+    except openai.APIStatusError as failure:
+        return told(failure)
+
+
 def leave() -> Mapping[str, Any]:
     """Leave a stream after some pieces."""
     chunks = _model(**ENDLESS).stream(QUESTION)
@@ -70,5 +93,41 @@ def structured() -> Mapping[str, Any]:
     return {"value": Place.model_validate(place).model_dump()}
 
 
+def call() -> Mapping[str, Any]:
+    """Ask for a call of a tool."""
+    return _called(_model().bind_tools([TOOL], tool_choice="required").invoke(TOOL_QUESTION))
+
+
+def call_stream() -> Mapping[str, Any]:
+    """Ask for a call of a named tool in pieces, and let the client put it together."""
+    chunks = list(_model().bind_tools([TOOL], tool_choice=TOOL_NAME).stream(TOOL_QUESTION))
+    whole = AIMessageChunk(content="")
+    for chunk in chunks:
+        whole = whole + chunk  # type: ignore[assignment]  # typed as any chunk, but of one kind
+    return _called(whole, pieces=sum(1 for chunk in chunks if chunk.tool_call_chunks))
+
+
+def round_trip() -> Mapping[str, Any]:
+    """Give a call's result back to the model."""
+    question = HumanMessage(TOOL_QUESTION)
+    message = _proxied().bind_tools([TOOL], tool_choice="required").invoke([question])
+    result = ToolMessage(TOOL_RESULT, tool_call_id=message.tool_calls[0]["id"])
+    model = _proxied(max_tokens=FEW_TOKENS).bind_tools([TOOL], tool_choice="none")
+    return _called(message, text=model.invoke([question, message, result]).content)
+
+
+def retry() -> Mapping[str, Any]:
+    """Ask with retries allowed."""
+    return {"text": _proxied(max_tokens=FEW_TOKENS).invoke(QUESTION).content}
+
+
+def refused() -> Mapping[str, Any]:
+    """Ask in vain with retries allowed."""
+    try:
+        return {"text": _proxied(max_tokens=TOO_MANY_TOKENS).invoke(QUESTION).content}
+    except openai.APIStatusError as failure:
+        return told(failure)
+
+
 if __name__ == "__main__":
-    serve({"chat": chat, "stream": stream, "error": error, "leave": leave, "structured": structured})
+    serve(chat, stream, error, invalid, leave, structured, call, call_stream, round_trip, retry, refused)
