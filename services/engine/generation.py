@@ -161,13 +161,26 @@ class Generations:
     def on_step(self, step: Step) -> None:
         """Hand one step's outputs to their generations."""
         now = time.monotonic()
-        find = self._choices.get
+        find, observe = self._choices.get, self._metrics.inter_token.observe
         tokens = 0
         for output in step.outputs:
             entry = find(output.request_id)
-            # Output under way when its generation was cancelled is dropped here.
-            if entry is not None:
-                tokens += self._on_output(*entry, output, now)
+            if entry is None:
+                # Output under way when its generation was cancelled is dropped here.
+                continue
+            generation, choice = entry
+            if output.prefilled is not None or output.finish is not None or output.failed:
+                tokens += self._on_output(generation, choice, output, now)
+                continue
+            # Nearly all of them: more tokens, and nothing else.
+            token_ids = output.token_ids
+            if not token_ids:
+                continue
+            tokens += len(token_ids)
+            observe(now - choice.last_token_time)
+            choice.completion_tokens += len(token_ids)
+            choice.last_token_time = now
+            generation.sink.delta(choice.index, token_ids, output.logprobs)
         self._metrics.step(tokens, step.load)
         if step.load is not None:
             self._on_load(step.load)
@@ -188,7 +201,7 @@ class Generations:
             self._fail(generation, InternalError())
 
     def _on_output(self, generation: Generation, choice: Choice, output: Output, now: float) -> int:
-        """Hand on what a step gave one choice. Returns: its number of tokens, as far as they were handed on."""
+        """Hand on a choice's first or last output. Returns: its number of tokens, as far as they were handed on."""
         if output.failed:
             constrained = generation.spec.sampling.structured_output is not None
             self._fail(generation, _unmet_constraint() if constrained else InternalError())

@@ -59,9 +59,11 @@ class ModelMetrics:
     """
 
     def __init__(self, metrics: EngineMetrics, model: str) -> None:
-        self._running = metrics.running.labels(model)
-        self._waiting = metrics.waiting.labels(model)
-        self._kv_cache_usage = metrics.kv_cache_usage.labels(model)
+        self._load = Load(0, 0, 0.0)
+        # Read when they are scraped, not set at each step.
+        metrics.running.labels(model).set_function(lambda: self._load.running)
+        metrics.waiting.labels(model).set_function(lambda: self._load.waiting)
+        metrics.kv_cache_usage.labels(model).set_function(lambda: self._load.kv_cache_usage)
         self._prompt_tokens = metrics.prompt_tokens.labels(model)
         self._cached_tokens = metrics.cached_tokens.labels(model)
         self._generation_tokens = metrics.generation_tokens.labels(model)
@@ -74,9 +76,7 @@ class ModelMetrics:
 
     def set_load(self, load: Load) -> None:
         """Take over the engine's load."""
-        self._running.set(load.running)
-        self._waiting.set(load.waiting)
-        self._kv_cache_usage.set(load.kv_cache_usage)
+        self._load = load
 
     def prefilled(self, prompt_tokens: int, cached_tokens: int) -> None:
         """A prompt is computed."""
@@ -88,7 +88,7 @@ class ModelMetrics:
         if tokens:
             self._generation_tokens.inc(tokens)
         if load is not None:
-            self.set_load(load)
+            self._load = load
 
     def finished(self, reason: str, seconds: float) -> None:
         """A choice ended, `seconds` after its arrival."""

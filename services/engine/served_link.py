@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
 from services.chassis.live_streams import LiveStreams
@@ -28,7 +30,7 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
         self._indices.append(index)
         self._any_index |= index
         self._token_counts.append(len(token_ids))
-        self._token_ids.extend(token_ids)
+        self._token_ids += token_ids
         self._added(8 * (len(token_ids) + 3) + (len(logprobs.top_logprobs) * 12 if logprobs else 0))
 
     def add_event(self, event: engine_pb2.StreamEvent) -> None:
@@ -101,13 +103,12 @@ class _LinkSink:
         self._unfinished = choices
         self._outbox = outbox
         self._streams = streams
+        # Once a token, so without a call between.
+        self.delta = partial(outbox.add_tokens, stream_id)
 
     def started(self, prompt_tokens: int, prefilled: Prefilled) -> None:
         event = wire.started(prompt_tokens, prefilled, self._model)
         self._outbox.add_event(engine_pb2.StreamEvent(stream_id=self._stream_id, started=event))
-
-    def delta(self, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
-        self._outbox.add_tokens(self._stream_id, index, token_ids, logprobs)
 
     def finished(self, index: int, finish: Finish, usage: Usage) -> None:
         event = wire.finished(index, finish, usage)

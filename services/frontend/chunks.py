@@ -61,8 +61,9 @@ class Chunks:
         if logprobs:
             return self._event([self._shape.piece(index, text) | {"logprobs": self._shape.logprobs(logprobs)}], usage)
         before, after = self._around[index]
-        tail = self._tail if usage is None else _usage_tail(usage)
-        return b"%b%b%b%b" % (before, orjson.dumps(text), after, tail)
+        if usage is None:
+            return before + orjson.dumps(text) + after
+        return before + orjson.dumps(text) + after.removesuffix(self._tail) + _usage_tail(usage)
 
     def reasoning_piece(
         self, index: int, reasoning: str, usage: Usage | None = None, logprobs: Sequence[TokenLogprob] = ()
@@ -103,7 +104,7 @@ class Chunks:
         mark = uuid.uuid4().hex
         rendered = orjson.dumps([self._shape.piece(index, mark)])
         before, after = rendered.split(f'"{mark}"'.encode())
-        return b'data: %b,"choices":%b' % (self._head, before), after
+        return b'data: %b,"choices":%b' % (self._head, before), after + self._tail
 
 
 def _usage_tail(usage: Usage) -> bytes:

@@ -82,7 +82,11 @@ class StreamSink:
         if detail is None and not self._delivery.continuous_usage_stats:
             # Nearly all of them.
             if text:
-                self._put(self._chunks.piece(index, text))
+                event = self._chunks.piece(index, text)
+                self._begun = True
+                self._last_put = self._time()
+                if not self.mailbox.put(event, len(event)):
+                    self._end_full()
             return not self._full
         usage = self.tally.usage if self._delivery.continuous_usage_stats else None
         logprobs: Sequence[TokenLogprob] = ()
@@ -131,10 +135,13 @@ class StreamSink:
         self._begun = True
         self._last_put = self._time()
         if not self.mailbox.put(event, len(event) if size_bytes is None else size_bytes):
-            self._full = True
-            self.mailbox.close(
-                Unavailable("the answer was not read as fast as it came; read it faster", reason="SLOW_READER")
-            )
+            self._end_full()
+
+    def _end_full(self) -> None:
+        self._full = True
+        self.mailbox.close(
+            Unavailable("the answer was not read as fast as it came; read it faster", reason="SLOW_READER")
+        )
 
 
 async def write_stream(

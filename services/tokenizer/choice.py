@@ -91,7 +91,13 @@ class Choice:
         """Take the next tokens."""
         shown = len(token_ids) - (ends_with_stop and not self._show_stop_token)
         if self._matcher is None and logprobs is None:
-            self._pass_on(token_ids, self._decoder.feed(token_ids[:shown]))
+            text = self._decoder.feed(token_ids if shown == len(token_ids) else token_ids[:shown])
+            if text and not self._textless_ids:
+                # Nearly always; the rest of `_pass_on` has nothing to do then.
+                self._completion_tokens += len(token_ids)
+                self._reader.choice_delta(self._index, token_ids, text, None)
+            else:
+                self._pass_on(token_ids, text)
             return
         # Token by token, so that text, ids, counts and log probabilities agree on where each token's text begins and
         # where a stop string ended.

@@ -82,6 +82,8 @@ class _ByteLevelDecoder:
     def feed(self, token_ids: Sequence[int]) -> str:
         if not self._pending:
             try:
+                if len(token_ids) == 1:
+                    return self._texts[token_ids[0]]
                 return "".join(map(self._texts.__getitem__, token_ids))
             except KeyError:
                 pass  # A part of a code point, or no token at all: the bytes tell.

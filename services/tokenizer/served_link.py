@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
@@ -47,7 +48,7 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
         self._indices.append(index)
         self._any_index |= index
         self._token_counts.append(len(token_ids))
-        self._token_ids.extend(token_ids)
+        self._token_ids += token_ids
         self._texts.append(text)
         # Characters take up to 4 bytes; the bound is on memory, not on the wire.
         self._added(8 * (len(token_ids) + 3) + 4 * len(text))
@@ -135,20 +136,12 @@ class _LinkSink:
         self._unfinished = choices
         self._outbox = outbox
         self._streams = streams
+        # Once a token, so without a call between.
+        self.delta = partial(outbox.add_text, stream_id)
 
     def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
         event = logprobs_wire.started(model, prompt_tokens, cached_tokens, prompt)
         self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, started=event))
-
-    def delta(
-        self,
-        index: int,
-        token_ids: list[int],
-        text: str,
-        logprobs: TextLogprobs | None = None,
-        parsed: Parsed | None = None,
-    ) -> None:
-        self._outbox.add_text(self._stream_id, index, token_ids, text, logprobs, parsed)
 
     def finished(self, index: int, finish: Finish) -> None:
         event = wire.finished(index, finish)

@@ -15,7 +15,7 @@ import structlog
 from vllm.exceptions import VLLMClientError
 from vllm.inputs.engine import tokens_input
 from vllm.sampling_params import StructuredOutputsParams
-from vllm.v1.engine import EngineCoreRequest
+from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest
 from vllm.v1.engine.core_client import AsyncMPClient
 from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.engine.input_processor import InputProcessor
@@ -29,6 +29,7 @@ from services.engine.port import (
 )
 from services.engine.structured_output import StructuredOutput
 from services.engine.vllm_adapter.constraints import ConstraintCompiler
+from services.engine.vllm_adapter.output_reader import OutputReader
 from services.engine.vllm_adapter.outputs import NOTHING_ASKED, Asked, step_of
 from services.engine.vllm_adapter.process import first_line
 from services.engine.vllm_adapter.sampling import sampling_params
@@ -42,11 +43,13 @@ class VllmEngine:
     def __init__(
         self,
         client: AsyncMPClient,
+        reader: OutputReader,
         processor: InputProcessor,
         constraints: ConstraintCompiler,
         tasks: tuple[Any, ...],
     ) -> None:
         self._client = client
+        self._reader = reader
         self._constraints = constraints
         self._processor = processor
         self._tasks = tasks
@@ -115,15 +118,20 @@ class VllmEngine:
         Raises:
             EngineDead: vLLM's core or a worker of it died.
         """
+
+        def on_outputs(outputs: EngineCoreOutputs) -> None:
+            step = step_of(outputs, self._asked)
+            for output in step.outputs:
+                if output.finish is not None or output.failed:
+                    self._asked.pop(output.request_id, None)
+            on_step(step)
+
+        self._reader.hand_to(on_outputs)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send())
-                while True:
-                    step = step_of(await self._client.get_output_async(), self._asked)
-                    for output in step.outputs:
-                        if output.finish is not None or output.failed:
-                            self._asked.pop(output.request_id, None)
-                    on_step(step)
+                await asyncio.wait([self._reader.failed])
+                self._reader.failed.result()
         except* EngineDeadError:
             raise EngineDead("vLLM's engine core died") from None
 

@@ -21,6 +21,7 @@ from vllm.v1.executor import Executor
 from services.engine.port import Engine, EngineDead
 from services.engine.vllm_adapter.constraints import BACKEND, ConstraintCompiler
 from services.engine.vllm_adapter.engine import VllmEngine
+from services.engine.vllm_adapter.output_reader import OutputReader
 from services.engine.vllm_adapter.process import first_line
 
 log = structlog.get_logger(__name__)
@@ -73,11 +74,12 @@ class VllmLoader:
         constraints = ConstraintCompiler(config, processor.tokenizer)
         try:
             await asyncio.to_thread(constraints.prepare)
+            reader = OutputReader(client)
             try:
                 tasks = await client.get_supported_tasks_async()
             except EngineDeadError:
                 raise EngineDead(f"{self._source} cannot be loaded: vLLM's engine core died at once") from None
-            yield VllmEngine(client, processor, constraints, tasks)
+            yield VllmEngine(client, reader, processor, constraints, tasks)
         finally:
             constraints.close()
             await asyncio.shield(asyncio.to_thread(client.shutdown, _SHUTDOWN_SECONDS))
