@@ -14,7 +14,7 @@ import httpx
 
 from tests.e2e.service import free_ports, wait_until
 
-_REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[2]
 MODEL = "scripted"
 
 
@@ -28,7 +28,13 @@ class Stack:
 
 @contextmanager
 def scripted_stack(
-    model: Path, log_directory: Path, *, streams: int, step_seconds: float, tokenizers: int = 1
+    model: Path,
+    log_directory: Path,
+    *,
+    streams: int,
+    step_seconds: float,
+    tokenizers: int = 1,
+    tree: Path = REPOSITORY,
 ) -> Iterator[Stack]:
     """Start engine, tokenizers and frontend, wait until they serve, and end them.
 
@@ -36,6 +42,7 @@ def scripted_stack(
         model: whose tokenizer is used.
         streams: that the engine runs at a time.
         step_seconds: time of a step of the engine, in which each stream gets a token.
+        tree: the working tree whose services run.
     """
     engine, frontend, *ports = free_ports(3 + 2 * tokenizers)
     texts, metrics = ports[:tokenizers], ports[tokenizers:]
@@ -46,8 +53,9 @@ def scripted_stack(
             prefix = f"OMNI_{tier.upper()}_"
             environment = {name: value for name, value in os.environ.items() if not name.startswith("OMNI_")}
             environment |= {f"{prefix}{name.upper()}": str(value) for name, value in settings.items()}
-            environment["PYTHONPATH"] = os.pathsep.join(map(str, (_REPOSITORY, _REPOSITORY / "protos")))
-            process = subprocess.Popen([sys.executable, "-m", *command], stderr=log, env=environment, cwd=_REPOSITORY)
+            # This tree comes last, for the scripted engine's process where the other has none.
+            environment["PYTHONPATH"] = os.pathsep.join(map(str, (tree, tree / "protos", REPOSITORY)))
+            process = subprocess.Popen([sys.executable, "-m", *command], stderr=log, env=environment, cwd=tree)
             stack.callback(_end, process)
             stack_ids.append(process.pid)
             return process.pid

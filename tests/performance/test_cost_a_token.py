@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.service import STREAM_OMNI, free_ports, wait_until
+from tests.e2e.service import free_ports, wait_until
+from tests.performance.loads import cost_a_token
 from tests.performance.scripted_stack import MODEL, scripted_stack
 
 STREAMS, TOKENS, STEP_SECONDS = 64, 200, 0.02
@@ -32,10 +32,11 @@ def test_no_tier_costs_much_more_than_it_did(smollm2: Path, tmp_path: Path) -> N
         scripted_stack(smollm2, tmp_path, **size) as stack,  # type: ignore[arg-type]  # as the names say
     ):
         tiers = {tier: ids[0] for tier, ids in stack.processes.items()}
-        _cost_a_token(stack.url, MODEL, tiers, tmp_path)
+        cost_a_token(stack.url, MODEL, tiers, tmp_path, STREAMS, TOKENS)
         for _ in range(ATTEMPTS):
-            reference = _cost_a_token(reference_url, "reference", {"reference": pid}, tmp_path)["reference"]
-            ours = _cost_a_token(stack.url, MODEL, tiers, tmp_path)
+            alone = cost_a_token(reference_url, "reference", {"reference": pid}, tmp_path, STREAMS, TOKENS)
+            reference = alone["reference"]
+            ours = cost_a_token(stack.url, MODEL, tiers, tmp_path, STREAMS, TOKENS)
             print(f"reference {reference} µs a token, {ours}")
             best = {tier: min(best[tier], ours[tier] / reference) for tier in BOUNDS}
             if all(best[tier] <= bound for tier, bound in BOUNDS.items()):
@@ -62,16 +63,3 @@ def _answers(url: str) -> bool:
         return httpx.get(url).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _cost_a_token(url: str, model: str, processes: dict[str, int], directory: Path) -> dict[str, float]:
-    file = directory / "report.json"
-    named = [part for name, pid in processes.items() for part in ("--pid", f"{name}={pid}")]
-    load = ["--concurrency", str(STREAMS), "--requests", str(STREAMS), "--output-tokens", str(TOKENS)]
-    body = ["--extra-body", '{"ignore_eos": true}']
-    where = ["--url", url, "--model", model]
-    command = [STREAM_OMNI, "bench", *where, *load, *body, *named, "--quiet", "--json", str(file)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    report = json.loads(file.read_text())
-    assert report["requests"]["completed"] == STREAMS, report["errors"]
-    return {name: entry["us_per_token"] for name, entry in report["cpu"]["processes"].items()}
