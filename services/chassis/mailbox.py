@@ -19,6 +19,17 @@ class Mailbox(Generic[T]):
             before it; returns whether it took it, past the reader.
     """
 
+    __slots__ = (
+        "_closed",
+        "_error",
+        "_items",
+        "_limit_bytes",
+        "_reader_waits",
+        "_ready",
+        "_take_now",
+        "_waiting_bytes",
+    )
+
     def __init__(self, limit_bytes: int, take_now: Callable[[T], bool] | None = None) -> None:
         self._limit_bytes = limit_bytes
         self._take_now = take_now

@@ -49,11 +49,14 @@ class Sink(Protocol):
         """The generation is over with an error. Nothing follows."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Choice:
-    """One choice of a generation."""
+    """One choice of a generation. What a token needs is all here: each further object is memory that has gone cold
+    since the last step."""
 
+    sink: Sink
     index: int
+    generation: Generation
     request_id: str
     completion_tokens: int = 0
     last_token_time: float = 0.0
@@ -104,7 +107,7 @@ class Generations:
         self._on_load = on_load
         self._group = group
         self._numbers = itertools.count()
-        self._choices: dict[str, tuple[Generation, Choice]] = {}
+        self._choices: dict[str, Choice] = {}
 
     def start(self, spec: GenerationSpec, sink: Sink) -> Generation:
         """Begin a generation; its events go to `sink`.
@@ -123,9 +126,9 @@ class Generations:
         # Callers' ids need not be unique; the engine's must be.
         number = next(self._numbers)
         for index in range(spec.n):
-            choice = Choice(index, f"{number}-{index}")
+            choice = Choice(sink, index, generation, f"{number}-{index}")
             generation.choices.append(choice)
-            self._choices[choice.request_id] = (generation, choice)
+            self._choices[choice.request_id] = choice
         try:
             if spec.sampling.structured_output is None:
                 self._add(generation)
@@ -155,7 +158,7 @@ class Generations:
 
     def fail_all(self, error: ServiceError) -> None:
         """End all generations with an error."""
-        for generation in {id(generation): generation for generation, _ in self._choices.values()}.values():
+        for generation in {id(choice.generation): choice.generation for choice in self._choices.values()}.values():
             self._fail(generation, error)
 
     def on_step(self, step: Step) -> None:
@@ -164,13 +167,12 @@ class Generations:
         find, observe = self._choices.get, self._metrics.inter_token.observe
         tokens = 0
         for output in step.outputs:
-            entry = find(output.request_id)
-            if entry is None:
+            choice = find(output.request_id)
+            if choice is None:
                 # Output under way when its generation was cancelled is dropped here.
                 continue
-            generation, choice = entry
             if output.prefilled is not None or output.finish is not None or output.failed:
-                tokens += self._on_output(generation, choice, output, now)
+                tokens += self._on_output(choice.generation, choice, output, now)
                 continue
             # Nearly all of them: more tokens, and nothing else.
             token_ids = output.token_ids
@@ -180,7 +182,7 @@ class Generations:
             observe(now - choice.last_token_time)
             choice.completion_tokens += len(token_ids)
             choice.last_token_time = now
-            generation.sink.delta(choice.index, token_ids, output.logprobs)
+            choice.sink.delta(choice.index, token_ids, output.logprobs)
         self._metrics.step(tokens, step.load)
         if step.load is not None:
             self._on_load(step.load)

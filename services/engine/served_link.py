@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
 from services.chassis.live_streams import LiveStreams
@@ -95,6 +93,8 @@ class ServedLink:
 class _LinkSink:
     """Writes one generation's events to its link."""
 
+    __slots__ = ("_model", "_outbox", "_stream_id", "_streams", "_unfinished")
+
     def __init__(
         self, stream_id: int, model: str, choices: int, outbox: EngineOutbox, streams: LiveStreams[Generation]
     ) -> None:
@@ -103,12 +103,13 @@ class _LinkSink:
         self._unfinished = choices
         self._outbox = outbox
         self._streams = streams
-        # Once a token, so without a call between.
-        self.delta = partial(outbox.add_tokens, stream_id)
 
     def started(self, prompt_tokens: int, prefilled: Prefilled) -> None:
         event = wire.started(prompt_tokens, prefilled, self._model)
         self._outbox.add_event(engine_pb2.StreamEvent(stream_id=self._stream_id, started=event))
+
+    def delta(self, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
+        self._outbox.add_tokens(self._stream_id, index, token_ids, logprobs)
 
     def finished(self, index: int, finish: Finish, usage: Usage) -> None:
         event = wire.finished(index, finish, usage)

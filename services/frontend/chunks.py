@@ -38,6 +38,8 @@ class Chunks:
         with_usage: chunks carry `usage`, null in all but the last.
     """
 
+    __slots__ = ("_around", "_head", "_shape", "_tail")
+
     def __init__(self, shape: Shape, answer: Answer, choices: int, *, with_usage: bool) -> None:
         self._shape = shape
         self._head = orjson.dumps(

@@ -83,6 +83,26 @@ class _PatientTransport:
         self.close = close
 
 
+class _DirectBody:
+    """Writes pieces of one response's body; see `direct_body.WriteNow`."""
+
+    __slots__ = ("_cycle", "_flow", "_write")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
+
+    def write(self, body: bytes) -> bool:
+        """Write a piece, if the response has begun, is not over, and its reader takes it."""
+        cycle = self._cycle
+        if self._flow.write_paused or cycle.disconnected or not cycle.chunked_encoding or cycle.response_complete:
+            # The encoding is known once the response has begun.
+            return False
+        self._write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+
 class LimitedHttpProtocol(HttpToolsProtocol):
     """One connection.
 
@@ -158,7 +178,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             raise _Refused
         super().on_headers_complete()
         self.cycle.transport = _PatientTransport(self.transport, self._close_after_request)  # type: ignore[assignment]
-        direct_body.offer(cast("Scope", self.scope), self._write_now(self.cycle))
+        direct_body.offer(cast("Scope", self.scope), _DirectBody(self.cycle).write)
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
 
@@ -191,19 +211,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """The reader has taken enough."""
         self._end_stall()
         super().resume_writing()
-
-    @staticmethod
-    def _write_now(cycle: RequestResponseCycle) -> direct_body.WriteNow:
-        flow, write = cycle.flow, cycle.transport.write
-
-        def write_now(body: bytes) -> bool:
-            open_ = cycle.response_started and not cycle.response_complete and not cycle.disconnected
-            if not open_ or flow.write_paused or not cycle.chunked_encoding:
-                return False
-            write(b"%x\r\n%b\r\n" % (len(body), body))
-            return True
-
-        return write_now
 
     def _close_after_request(self) -> None:
         self._closing = True

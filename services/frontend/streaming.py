@@ -42,6 +42,21 @@ class StreamSink:
         write_now: writes an event at once where that is possible.
     """
 
+    __slots__ = (
+        "_begun",
+        "_chunks",
+        "_continuous_usage",
+        "_delivery",
+        "_full",
+        "_last_put",
+        "_make_chunks",
+        "_per_prompt",
+        "_prompt_characters",
+        "_time",
+        "mailbox",
+        "tally",
+    )
+
     def __init__(
         self,
         chunks: Callable[[str], Chunks],
@@ -55,6 +70,7 @@ class StreamSink:
         # Of the echoed prompt, by choice.
         self._prompt_characters = [0] * choices
         self._delivery = delivery
+        self._continuous_usage = delivery.continuous_usage_stats
         self._time = asyncio.get_running_loop().time
         self._last_put = self._time()
         self._begun = False
@@ -67,7 +83,7 @@ class StreamSink:
         if not self.tally.begun:
             self._chunks = self._make_chunks(started.model)
         self.tally.start(started)
-        usage = self.tally.usage if self._delivery.continuous_usage_stats else None
+        usage = self.tally.usage if self._continuous_usage else None
         text, logprobs = started.prompt_text, started.prompt_logprobs
         for index in range(started.first_choice, started.first_choice + self._per_prompt):
             self._prompt_characters[index] = len(text)
@@ -79,7 +95,7 @@ class StreamSink:
     def delta(self, index: int, token_ids: Sequence[int], text: str, detail: Detail | None) -> bool:
         """Render a piece of a choice. Tokens whose text is held back give no event, unless it tells of them."""
         self.tally.add(len(token_ids))
-        if detail is None and not self._delivery.continuous_usage_stats:
+        if detail is None and not self._continuous_usage:
             # Nearly all of them.
             if text:
                 event = self._chunks.piece(index, text)
@@ -88,7 +104,7 @@ class StreamSink:
                 if not self.mailbox.put(event, len(event)):
                     self._end_full()
             return not self._full
-        usage = self.tally.usage if self._delivery.continuous_usage_stats else None
+        usage = self.tally.usage if self._continuous_usage else None
         logprobs: Sequence[TokenLogprob] = ()
         if detail is not None and detail.logprobs:
             characters = self._prompt_characters[index]
@@ -108,7 +124,7 @@ class StreamSink:
         """End a choice, and with the last one the stream."""
         self.tally.end(finished)
         usage = self.tally.usage
-        self._put(self._chunks.closing(finished, usage if self._delivery.continuous_usage_stats else None))
+        self._put(self._chunks.closing(finished, usage if self._continuous_usage else None))
         if self.tally.complete:
             if self._delivery.include_usage and usage is not None:
                 self._put(self._chunks.usage(usage))

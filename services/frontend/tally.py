@@ -13,6 +13,8 @@ class Tally:
         prompts: number of prompts.
     """
 
+    __slots__ = ("_choices", "_finished", "_prompts", "_started", "_tokens")
+
     def __init__(self, choices: int, prompts: int = 1) -> None:
         self._choices = choices
         self._prompts = prompts

@@ -107,6 +107,21 @@ class TextGenerator(Generic[EngineRequest]):
 class TextGeneration(Generic[EngineRequest]):
     """One live generation; each of its choices is a stream of its own at the engine."""
 
+    __slots__ = (
+        "_arrival",
+        "_choices",
+        "_completion_tokens",
+        "_deadline",
+        "_generator",
+        "_model",
+        "_places",
+        "_prompt_token_ids",
+        "_sink",
+        "_spec",
+        "_started",
+        "over",
+    )
+
     def __init__(
         self,
         generator: TextGenerator[EngineRequest],

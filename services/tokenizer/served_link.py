@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
@@ -125,6 +124,8 @@ class ServedLink:
 class _LinkSink:
     """Writes one generation's events to its link."""
 
+    __slots__ = ("_outbox", "_stream_id", "_streams", "_unfinished")
+
     def __init__(
         self,
         stream_id: int,
@@ -136,12 +137,20 @@ class _LinkSink:
         self._unfinished = choices
         self._outbox = outbox
         self._streams = streams
-        # Once a token, so without a call between.
-        self.delta = partial(outbox.add_text, stream_id)
 
     def started(self, model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None = None) -> None:
         event = logprobs_wire.started(model, prompt_tokens, cached_tokens, prompt)
         self._outbox.add_event(text_pb2.StreamEvent(stream_id=self._stream_id, started=event))
+
+    def delta(
+        self,
+        index: int,
+        token_ids: list[int],
+        text: str,
+        logprobs: TextLogprobs | None = None,
+        parsed: Parsed | None = None,
+    ) -> None:
+        self._outbox.add_text(self._stream_id, index, token_ids, text, logprobs, parsed)
 
     def finished(self, index: int, finish: Finish) -> None:
         event = wire.finished(index, finish)

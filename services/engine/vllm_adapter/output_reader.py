@@ -14,6 +14,9 @@ from vllm.v1.engine import EngineCoreOutputs
 from vllm.v1.engine.core_client import AsyncMPClient, _process_utility_output
 from vllm.v1.engine.exceptions import EngineDeadError
 
+# A plain number: pyzmq's own flags are Python objects whose operators are slow.
+_READABLE = int(zmq.POLLIN)
+
 OnOutputs = Callable[[EngineCoreOutputs], None]
 
 
@@ -64,6 +67,8 @@ class OutputReader:
         client = self._client
         try:
             while True:
+                if not int(self._socket.getsockopt(zmq.EVENTS)) & _READABLE:
+                    return
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
                 client.resources.validate_alive(frames)
                 outputs: EngineCoreOutputs = client.decoder.decode(frames)
@@ -74,8 +79,6 @@ class OutputReader:
                     self._group.create_task(self._keep_books(client, outputs))
                 if outputs.outputs or outputs.scheduler_stats:
                     self._on_outputs(outputs)
-        except zmq.Again:
-            return
         except Exception as error:  # noqa: BLE001 - whoever waits for the failure raises it
             self._fail(client._format_exception(error))
 

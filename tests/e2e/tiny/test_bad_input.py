@@ -28,7 +28,7 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     (COMPLETIONS, {"prompt": [5, 6, 7], "seed": 11, "temperature": 1, "max_tokens": 120, **USAGE}),
 ]
 COUNTERS = ("vllm:request_success_total", "vllm:prompt_tokens_total", "vllm:generation_tokens_total")
-STEADY = ("streamomni:generations_cancelled_total", "streamomni:engine_restarts_total")
+RARE = ("streamomni:generations_cancelled_total", "streamomni:engine_restarts_total")
 
 
 def connect(service: Service) -> http.client.HTTPConnection:
@@ -133,7 +133,7 @@ def test_all_kinds_while_others_stream(service: Service) -> None:
     assert all(processes.values())
     others = OtherStreams(service)
     wait_until(service.is_idle, 5, "vLLM is not idle")
-    before = {name: service.engine_metric(name) for name in (*COUNTERS, *STEADY)}
+    before = {name: service.engine_metric(name) for name in (*COUNTERS, *RARE)}
     refusals = Refusals(service)
     with others:
         rows = [*bad_inputs(service.model, stream=False), *bad_inputs(service.model, stream=True)]
@@ -149,7 +149,10 @@ def test_all_kinds_while_others_stream(service: Service) -> None:
     wait_until(service.is_idle, 5, "vLLM is not idle")
     grown = {name: service.engine_metric(name) - value for name, value in before.items()}
     assert [grown[name] for name in COUNTERS] == [ended, prompt_tokens, completion_tokens]
-    assert all(grown[name] == 0 for name in STEADY)
+    # Each prompt of a list is a generation of its own: the right one beside the wrong one may have begun, and is
+    # cancelled. There is one such list, streamed and not.
+    assert grown["streamomni:generations_cancelled_total"] <= 2
+    assert grown["streamomni:engine_restarts_total"] == 0
     assert state_of(service) == processes
 
 
