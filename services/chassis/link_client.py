@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import grpc.aio
@@ -20,6 +20,8 @@ Command = TypeVar("Command")
 Frame = TypeVar("Frame")
 
 _RECONNECT_SECONDS = 0.2
+# Commands that wait go out together, up to this size; a larger one goes out alone.
+_BATCH_BYTES = 256 * 1024
 
 
 class LinkClient(Generic[Command, Frame]):
@@ -31,6 +33,7 @@ class LinkClient(Generic[Command, Frame]):
         on_frame: takes each frame in one synchronous pass.
         on_lost: is told that every stream of the link is over, and why.
         changes: is told when the link comes up and when it is lost.
+        batch: makes one message of several commands. A message costs more than most commands do.
     """
 
     def __init__(
@@ -40,13 +43,15 @@ class LinkClient(Generic[Command, Frame]):
         on_frame: Callable[[Frame], None],
         on_lost: Callable[[ServiceError], None],
         changes: Changes | None = None,
+        batch: Callable[[Sequence[Command]], Command] | None = None,
     ) -> None:
         self.peer = peer
         self._open_call = open_call
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._changes = changes or Changes()
-        self._commands: deque[Command] = deque()
+        self._batch = batch
+        self._commands: deque[tuple[Command, int]] = deque()
         self._waiting = asyncio.Event()
         self._connected = False
 
@@ -55,15 +60,15 @@ class LinkClient(Generic[Command, Frame]):
         """Whether commands can be sent."""
         return self._connected
 
-    def send(self, command: Command) -> None:
-        """Send a command, in order.
+    def send(self, command: Command, size_bytes: int = _BATCH_BYTES) -> None:
+        """Send a command, in order, in one message with others as far as its size allows.
 
         Raises:
             Unavailable: the link is down.
         """
         if not self._connected:
             raise Unavailable(f"no connection to {self.peer}; try again")
-        self._commands.append(command)
+        self._commands.append((command, size_bytes))
         self._waiting.set()
 
     async def run(self) -> None:
@@ -107,4 +112,15 @@ class LinkClient(Generic[Command, Frame]):
             await self._waiting.wait()
             self._waiting.clear()
             while self._commands:
-                await call.write(self._commands.popleft())
+                await call.write(self._next())
+
+    def _next(self) -> Command:
+        command, size_bytes = self._commands.popleft()
+        if self._batch is None:
+            return command
+        together = [command]
+        while self._commands and size_bytes + self._commands[0][1] <= _BATCH_BYTES:
+            command, more_bytes = self._commands.popleft()
+            together.append(command)
+            size_bytes += more_bytes
+        return together[0] if len(together) == 1 else self._batch(together)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc.aio
@@ -92,7 +92,7 @@ class TextLink:
     def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
         stub = text_pb2_grpc.TextServiceStub(channel)
         self._link: LinkClient[text_pb2.GenerateManyRequest, text_pb2.GenerateManyResponse] = LinkClient(
-            address, stub.GenerateMany, self._on_frame, self.fail_all
+            address, stub.GenerateMany, self._on_frame, self.fail_all, batch=_batch
         )
         self._generations: dict[int, Generation] = {}
         self._stream_ids = itertools.count(1)
@@ -123,7 +123,7 @@ class TextLink:
         """
         generation = Generation(self, next(self._stream_ids), request, sink)
         start = text_pb2.StartGeneration(stream_id=generation.stream_id, request=request)
-        self._link.send(text_pb2.GenerateManyRequest(start=start))
+        self._send(text_pb2.GenerateManyRequest(start=start))
         self._generations[generation.stream_id] = generation
         return generation
 
@@ -135,13 +135,16 @@ class TextLink:
         """End a generation at the text service too, if it is under way."""
         if self._generations.pop(generation.stream_id, None) is not None and self._link.connected:
             cancel = text_pb2.CancelGeneration(stream_id=generation.stream_id)
-            self._link.send(text_pb2.GenerateManyRequest(cancel=cancel))
+            self._send(text_pb2.GenerateManyRequest(cancel=cancel))
 
     def fail_all(self, error: ServiceError) -> None:
         """End all generations under way with an error."""
         for generation in list(self._generations.values()):
             self.cancel(generation)
             self._apply(generation, generation.take_failed, error)
+
+    def _send(self, command: text_pb2.GenerateManyRequest) -> None:
+        self._link.send(command, command.ByteSize())
 
     def _on_frame(self, frame: text_pb2.GenerateManyResponse) -> None:
         generations = self._generations
@@ -184,3 +187,7 @@ class TextLink:
         # One generation that goes wrong must not take the others of the link along.
         self.cancel(generation)
         generation.take_failed(InternalError())
+
+
+def _batch(commands: Sequence[text_pb2.GenerateManyRequest]) -> text_pb2.GenerateManyRequest:
+    return text_pb2.GenerateManyRequest(batch=commands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import grpc.aio
@@ -39,7 +39,7 @@ class EngineLink:
     def __init__(self, address: str, channel: grpc.aio.Channel, changes: Changes) -> None:
         stub = engine_pb2_grpc.EngineServiceStub(channel)
         self._link: LinkClient[engine_pb2.GenerateManyRequest, engine_pb2.GenerateManyResponse] = LinkClient(
-            address, stub.GenerateMany, self._on_frame, self._fail_all, changes
+            address, stub.GenerateMany, self._on_frame, self._fail_all, changes, _batch
         )
         self._streams: dict[int, _Stream] = {}
         self._stream_ids = itertools.count(1)
@@ -68,14 +68,15 @@ class EngineLink:
         # gRPC ends the whole call over such a message, and all other streams with it.
         if (size := command.ByteSize()) > MESSAGE_LIMIT_BYTES:
             raise TooLarge(f"the request takes {size} bytes at the engine; at most {MESSAGE_LIMIT_BYTES} are allowed")
-        self._link.send(command)
+        self._link.send(command, size)
         self._streams[stream_id] = _Stream(sink, request.request_id)
         return lambda: self._cancel(stream_id)
 
     def _cancel(self, stream_id: int) -> None:
         if self._streams.pop(stream_id, None) is not None and self._link.connected:
             cancel = engine_pb2.CancelGeneration(stream_id=stream_id)
-            self._link.send(engine_pb2.GenerateManyRequest(cancel=cancel))
+            command = engine_pb2.GenerateManyRequest(cancel=cancel)
+            self._link.send(command, command.ByteSize())
 
     def _fail_all(self, error: ServiceError) -> None:
         streams, self._streams = self._streams, {}
@@ -139,6 +140,10 @@ class EngineLink:
         # One stream that goes wrong must not take the others of the link along.
         self._cancel(stream_id)
         stream.sink.failed(InternalError())
+
+
+def _batch(commands: Sequence[engine_pb2.GenerateManyRequest]) -> engine_pb2.GenerateManyRequest:
+    return engine_pb2.GenerateManyRequest(batch=commands)
 
 
 def _start(sink: EngineSink, started: engine_pb2.Started) -> None:

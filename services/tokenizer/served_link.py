@@ -97,12 +97,15 @@ class ServedLink:
         )
 
     def execute(self, command: text_pb2.GenerateManyRequest) -> None:
-        """Carry out one command; a failure becomes an event of its stream.
+        """Carry out one command, or those of a batch; a failure becomes an event of its stream.
 
         Raises:
             InvalidRequest: it is no known command; the link cannot go on.
         """
-        if command.HasField("start"):
+        if command.batch:
+            for member in command.batch:
+                self.execute(member)
+        elif command.HasField("start"):
             stream_id, request = command.start.stream_id, command.start.request
             self._streams.start(stream_id, request.request_id, lambda: self._begin(stream_id, request))
         elif command.HasField("cancel"):

@@ -31,7 +31,9 @@ class Caller:
             self.opened += 1
             return call_link(channel)
 
-        self.link = LinkClient[bytes, bytes](f"127.0.0.1:{port}", open_call, self.frames.append, self.losses.append)
+        self.link = LinkClient[bytes, bytes](
+            f"127.0.0.1:{port}", open_call, self.frames.append, self.losses.append, batch=b"+".join
+        )
 
 
 @asynccontextmanager
@@ -59,6 +61,20 @@ async def test_commands_go_out_in_order_and_frames_come_in() -> None:
     assert link.commands == [str(number) for number in range(500)]
     assert b",".join(caller.frames).split(b",") == [b"%d" % number for number in range(500)]
     assert caller.losses == []
+
+
+async def test_commands_that_wait_go_out_together() -> None:
+    """Small commands given at one time are one message, in order, up to 256 KiB; larger ones go out alone."""
+    link = TextLink()
+    async with serving(link.methods) as port, calling(port) as caller:
+        await until(lambda: caller.link.connected)
+        for number in range(4):
+            caller.link.send(b"%d" % number, 100 * 1024)
+        caller.link.send(b"alone", 300 * 1024)
+        caller.link.send(b"a", 1)
+        caller.link.send(b"b", 1)
+        await until(lambda: b",".join(caller.frames).endswith(b"b"))
+    assert link.commands == ["0+1", "2+3", "alone", "a+b"]
 
 
 async def test_nothing_is_taken_while_the_link_is_down() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -32,15 +32,29 @@ class LiveLink:
 
     async def start(self, stream_id: int, request: text_pb2.GenerateRequest) -> Record:
         """Begin a generation."""
+        record, command = self._starting(stream_id, request)
+        await self.call.write(command)
+        return record
+
+    async def start_together(
+        self, first_id: int, requests: Sequence[text_pb2.GenerateRequest], cancelled: Sequence[int] = ()
+    ) -> list[Record]:
+        """Begin generations of rising numbers, and end some of them at once, all in one message."""
+        started = [self._starting(number, request) for number, request in enumerate(requests, first_id)]
+        batch = [command for _, command in started] + [_cancel(stream_id) for stream_id in cancelled]
+        await self.call.write(text_pb2.GenerateManyRequest(batch=batch))
+        return [record for record, _ in started]
+
+    def _starting(
+        self, stream_id: int, request: text_pb2.GenerateRequest
+    ) -> tuple[Record, text_pb2.GenerateManyRequest]:
         record = self.records.setdefault(stream_id, Record(request.n if request.HasField("n") else 1))
         start = text_pb2.StartGeneration(stream_id=stream_id, request=request)
-        await self.call.write(text_pb2.GenerateManyRequest(start=start))
-        return record
+        return record, text_pb2.GenerateManyRequest(start=start)
 
     async def cancel(self, stream_id: int) -> None:
         """End a generation."""
-        cancel = text_pb2.CancelGeneration(stream_id=stream_id)
-        await self.call.write(text_pb2.GenerateManyRequest(cancel=cancel))
+        await self.call.write(_cancel(stream_id))
 
     async def until(self, holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until something holds; fail as soon as the link ends or breaks a rule."""
@@ -173,3 +187,7 @@ async def live_text(address: str, model: str, is_idle: Callable[[], bool]) -> As
                 await asyncio.sleep(0.02)
         await text.until_idle(PATIENCE_SECONDS)
         yield text
+
+
+def _cancel(stream_id: int) -> text_pb2.GenerateManyRequest:
+    return text_pb2.GenerateManyRequest(cancel=text_pb2.CancelGeneration(stream_id=stream_id))

@@ -184,6 +184,14 @@ class TextContract(TextLeavingContract, TextLogprobsContract, TextToolsContract)
             await link.end_of(await link.start(3, asking()))
             assert not other.over
 
+    async def test_commands_in_one_message(self, text: LiveText) -> None:
+        """Commands of a batch are carried out in order: what is started and cancelled in it gives nothing more."""
+        async with text.link() as link:
+            first, second = await link.start_together(1, [asking(), endless()], cancelled=[2])
+            await link.end_of(first)
+            await link.end_of(await link.start(3, asking()))
+            assert not second.entries and not second.over
+
     async def test_a_command_of_no_kind_ends_the_link(self, text: LiveText) -> None:
         """A command that is neither a start nor a cancel is refused, not passed over."""
         call = text.stub.GenerateMany(iter([text_pb2.GenerateManyRequest()]))

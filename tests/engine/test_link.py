@@ -74,6 +74,22 @@ async def test_cancel_in_the_same_breath_as_start(tmp_path: Path) -> None:
         assert not any(link.ended(stream_id) for stream_id in range(50))
 
 
+async def test_commands_in_one_message(tmp_path: Path) -> None:
+    """Those of a batch are carried out in order; one that fails leaves the others."""
+    async with linked(tmp_path) as (service, link):
+        starts = [
+            engine_pb2.StartGeneration(stream_id=number, request=generate_request(max_tokens=tokens))
+            for number, tokens in enumerate((3, 0, 1000, 3))
+        ]
+        batch = [engine_pb2.GenerateManyRequest(start=start) for start in starts]
+        batch.append(engine_pb2.GenerateManyRequest(cancel=engine_pb2.CancelGeneration(stream_id=2)))
+        await link.call.write(engine_pb2.GenerateManyRequest(batch=batch))
+        await until(lambda: all(link.ended(stream_id) for stream_id in (0, 1, 3)))
+        assert [link.events[stream_id][-1] for stream_id in (0, 1, 3)] == ["finished", "failed", "finished"]
+        await service.assert_idle()
+        assert not link.ended(2)
+
+
 @pytest.mark.parametrize("how", ["cancel", "half-close"])
 async def test_closing_the_link_cancels_all(tmp_path: Path, how: str) -> None:
     """A link that ends, by cancel or in good order, has all its generations ended within 1 s, queued ones too."""

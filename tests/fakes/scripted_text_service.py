@@ -148,7 +148,7 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
         refusal: InvalidRequest | None = None
         async with asyncio.TaskGroup() as group:
             writing = group.create_task(write())
-            async for command in request_iterator:
+            async for command in _each(request_iterator):
                 kind = command.WhichOneof("command")
                 if kind == "start":
                     stream_id, request = command.start.stream_id, command.start.request
@@ -194,6 +194,15 @@ class ScriptedTextService(text_pb2_grpc.TextServiceServicer):
     def serve(self, port: int = 0, tls: ServerTls | None = None) -> AbstractAsyncContextManager[int]:
         """Serve until the block is left; yields the port."""
         return _serving(self, port, tls)
+
+
+async def _each(
+    messages: AsyncIterator[text_pb2.GenerateManyRequest],
+) -> AsyncIterator[text_pb2.GenerateManyRequest]:
+    """Each command by itself."""
+    async for message in messages:
+        for command in message.batch or [message]:
+            yield command
 
 
 @asynccontextmanager

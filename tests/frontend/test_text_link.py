@@ -61,7 +61,7 @@ class FrameService(ScriptedTextService):
         writing = asyncio.create_task(write())
         try:
             async for command in request_iterator:
-                self.commands.append(command)
+                self.commands += command.batch or [command]
         finally:
             writing.cancel()
 

@@ -48,11 +48,12 @@ class Peer:
         self, request_iterator: AsyncIterator[engine_pb2.GenerateManyRequest], context: Any
     ) -> AsyncGenerator[engine_pb2.GenerateManyResponse, None]:
         await context.send_initial_metadata(())
-        async for command in request_iterator:
-            self.commands.append(command)
-            if command.HasField("start") and command.start.stream_id == 2:
-                for frame in self.frames:
-                    yield frame
+        async for message in request_iterator:
+            for command in message.batch or [message]:
+                self.commands.append(command)
+                if command.HasField("start") and command.start.stream_id == 2:
+                    for frame in self.frames:
+                        yield frame
 
 
 def event(stream_id: int, **kind: Any) -> engine_pb2.StreamEvent:

@@ -267,6 +267,7 @@ class GenerateManyRequest(_message.Message):
 
     START_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
+    BATCH_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def start(self) -> Global___StartGeneration:
         """Begin a generation."""
@@ -275,15 +276,20 @@ class GenerateManyRequest(_message.Message):
     def cancel(self) -> Global___CancelGeneration:
         """End one. Nothing more is sent for it."""
 
+    @_builtins.property
+    def batch(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerateManyRequest]:
+        """Commands that were given at the same time, in order; command is then unset."""
+
     def __init__(
         self,
         *,
         start: Global___StartGeneration | None = ...,
         cancel: Global___CancelGeneration | None = ...,
+        batch: _abc.Iterable[Global___GenerateManyRequest] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "command", b"command", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "cancel", b"cancel", "command", b"command", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_command: _TypeAlias = _typing.Literal["start", "cancel"]  # noqa: Y015
     _WhichOneofArgType_command: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
