@@ -22,8 +22,9 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
     def add_tokens(self, stream_id: int, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
         """Add an entry."""
         if logprobs is not None:
-            entry = engine_pb2.EntryLogprobs(entry=len(self._stream_ids), logprobs=wire.logprobs_message(logprobs))
-            self._events.append(engine_pb2.StreamEvent(stream_id=stream_id, logprobs=entry))
+            event = self._frame.events.add(stream_id=stream_id)
+            event.logprobs.entry = len(self._stream_ids)
+            wire.fill_logprobs(event.logprobs.logprobs, logprobs)
         self._stream_ids.append(stream_id)
         self._indices.append(index)
         self._any_index |= index
@@ -33,17 +34,16 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
 
     def add_event(self, event: engine_pb2.StreamEvent) -> None:
         """Add an event."""
-        self._events.append(event)
+        self._frame.events.append(event)
         self._added(event.ByteSize())
 
     def _take(self) -> engine_pb2.GenerateManyResponse:
-        frame = engine_pb2.GenerateManyResponse(
-            stream_ids=self._stream_ids,
-            indices=self._indices if self._any_index else (),
-            token_counts=self._token_counts,
-            token_ids=self._token_ids,
-            events=self._events,
-        )
+        frame = self._frame
+        frame.stream_ids.extend(self._stream_ids)
+        if self._any_index:
+            frame.indices.extend(self._indices)
+        frame.token_counts.extend(self._token_counts)
+        frame.token_ids.extend(self._token_ids)
         self._forget()
         return frame
 
@@ -53,7 +53,8 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
         self._any_index = 0
         self._token_counts: list[int] = []
         self._token_ids: list[int] = []
-        self._events: list[engine_pb2.StreamEvent] = []
+        # Holds the events from the first on: putting them in at the end would copy them.
+        self._frame = engine_pb2.GenerateManyResponse()
 
 
 class ServedLink:

@@ -79,7 +79,7 @@ def started(prompt_tokens: int, prefilled: Prefilled, model: str) -> engine_pb2.
     """The event that a prompt is computed."""
     event = engine_pb2.Started(prompt_tokens=prompt_tokens, cached_tokens=prefilled.cached_tokens, model=model)
     if prefilled.prompt_logprobs is not None:
-        event.prompt_logprobs.CopyFrom(logprobs_message(prefilled.prompt_logprobs))
+        fill_logprobs(event.prompt_logprobs, prefilled.prompt_logprobs)
     return event
 
 
@@ -87,7 +87,7 @@ def delta(index: int, token_ids: list[int], logprobs: Logprobs | None) -> engine
     """The event that a choice got tokens."""
     event = engine_pb2.Delta(index=index, token_ids=token_ids)
     if logprobs is not None:
-        event.logprobs.CopyFrom(logprobs_message(logprobs))
+        fill_logprobs(event.logprobs, logprobs)
     return event
 
 
@@ -110,15 +110,13 @@ def failed(stream_id: int, error: ServiceError) -> engine_pb2.StreamEvent:
     return engine_pb2.StreamEvent(stream_id=stream_id, failed=status_of(error))
 
 
-def logprobs_message(logprobs: Logprobs) -> sampling_pb2.Logprobs:
-    """Log probabilities in columns."""
-    return sampling_pb2.Logprobs(
-        logprobs=logprobs.logprobs,
-        ranks=logprobs.ranks,
-        top_count=logprobs.top_count,
-        top_token_ids=logprobs.top_token_ids,
-        top_logprobs=logprobs.top_logprobs,
-    )
+def fill_logprobs(message: sampling_pb2.Logprobs, logprobs: Logprobs) -> None:
+    """Put log probabilities into an empty message, in columns; protobuf would copy one that is given whole."""
+    message.logprobs.extend(logprobs.logprobs)
+    message.ranks.extend(logprobs.ranks)
+    message.top_count = logprobs.top_count
+    message.top_token_ids.extend(logprobs.top_token_ids)
+    message.top_logprobs.extend(logprobs.top_logprobs)
 
 
 def model_message(status: ModelStatus) -> models_pb2.Model:

@@ -19,21 +19,17 @@ def logprobs_of(message: sampling_pb2.Logprobs) -> Logprobs:
     )
 
 
-def text_logprobs(logprobs: TextLogprobs) -> text_pb2.TextLogprobs:
-    """The message of a run of tokens."""
-    numbers = logprobs.numbers
-    return text_pb2.TextLogprobs(
-        logprobs=sampling_pb2.Logprobs(
-            logprobs=numbers.logprobs,
-            ranks=numbers.ranks,
-            top_count=numbers.top_count,
-            top_token_ids=numbers.top_token_ids,
-            top_logprobs=numbers.top_logprobs,
-        ),
-        token_bytes=logprobs.token_bytes,
-        top_token_bytes=logprobs.top_token_bytes,
-        text_offsets=numbers.text_offsets,
-    )
+def fill_text_logprobs(message: text_pb2.TextLogprobs, logprobs: TextLogprobs) -> None:
+    """Put those of a run of tokens into an empty message; protobuf would copy one that is given whole."""
+    numbers, columns = logprobs.numbers, message.logprobs
+    columns.logprobs.extend(numbers.logprobs)
+    columns.ranks.extend(numbers.ranks)
+    columns.top_count = numbers.top_count
+    columns.top_token_ids.extend(numbers.top_token_ids)
+    columns.top_logprobs.extend(numbers.top_logprobs)
+    message.token_bytes.extend(logprobs.token_bytes)
+    message.top_token_bytes.extend(logprobs.top_token_bytes)
+    message.text_offsets.extend(numbers.text_offsets)
 
 
 def started(model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDetail | None) -> text_pb2.Started:
@@ -45,5 +41,5 @@ def started(model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDe
         message.prompt_text = prompt.text
     if prompt.logprobs is not None:
         message.prompt_first_token_bytes = prompt.logprobs.first_token_bytes
-        message.prompt_logprobs.CopyFrom(text_logprobs(prompt.logprobs.rest))
+        fill_text_logprobs(message.prompt_logprobs, prompt.logprobs.rest)
     return message

@@ -36,13 +36,15 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
     ) -> None:
         """Add an entry."""
         if logprobs is not None or parsed is not None:
-            detail = text_pb2.EntryDetail(entry=len(self._stream_ids))
+            event = self._frame.events.add(stream_id=stream_id)
+            detail = event.detail
+            detail.entry = len(self._stream_ids)
             if logprobs is not None:
-                detail.logprobs.CopyFrom(logprobs_wire.text_logprobs(logprobs))
+                logprobs_wire.fill_text_logprobs(detail.logprobs, logprobs)
             if parsed is not None:
                 detail.reasoning = parsed.reasoning
                 detail.tool_calls.extend(tools_wire.pieces(parsed))
-            self.add_event(text_pb2.StreamEvent(stream_id=stream_id, detail=detail))
+            self._added(event.ByteSize())
         self._stream_ids.append(stream_id)
         self._indices.append(index)
         self._any_index |= index
@@ -54,18 +56,17 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
 
     def add_event(self, event: text_pb2.StreamEvent) -> None:
         """Add an event."""
-        self._events.append(event)
+        self._frame.events.append(event)
         self._added(event.ByteSize())
 
     def _take(self) -> text_pb2.GenerateManyResponse:
-        frame = text_pb2.GenerateManyResponse(
-            stream_ids=self._stream_ids,
-            indices=self._indices if self._any_index else (),
-            token_counts=self._token_counts,
-            token_ids=self._token_ids,
-            texts=self._texts,
-            events=self._events,
-        )
+        frame = self._frame
+        frame.stream_ids.extend(self._stream_ids)
+        if self._any_index:
+            frame.indices.extend(self._indices)
+        frame.token_counts.extend(self._token_counts)
+        frame.token_ids.extend(self._token_ids)
+        frame.texts.extend(self._texts)
         self._forget()
         return frame
 
@@ -76,7 +77,8 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
         self._token_counts: list[int] = []
         self._token_ids: list[int] = []
         self._texts: list[str] = []
-        self._events: list[text_pb2.StreamEvent] = []
+        # Holds the events from the first on: putting them in at the end would copy them.
+        self._frame = text_pb2.GenerateManyResponse()
 
 
 class ServedLink:

@@ -140,12 +140,18 @@ class _CallSink:
         logprobs: TextLogprobs | None = None,
         parsed: Parsed | None = None,
     ) -> None:
-        message = None if logprobs is None else logprobs_wire.text_logprobs(logprobs)
-        delta = text_pb2.Delta(index=index, token_ids=token_ids, text=text, logprobs=message)
+        response = text_pb2.GenerateResponse()
+        delta = response.delta
+        # The index is 0 for most, which would leave an empty message unset.
+        delta.SetInParent()
+        delta.index, delta.text = index, text
+        delta.token_ids.extend(token_ids)
+        if logprobs is not None:
+            logprobs_wire.fill_text_logprobs(delta.logprobs, logprobs)
         if parsed is not None:
             delta.reasoning = parsed.reasoning
             delta.tool_calls.extend(tools_wire.pieces(parsed))
-        self._put(text_pb2.GenerateResponse(delta=delta))
+        self._put(response)
 
     def finished(self, index: int, finish: Finish) -> None:
         self._put(text_pb2.GenerateResponse(finished=wire.finished(index, finish)))

@@ -132,7 +132,7 @@ def test_events_carry_what_they_tell() -> None:
     """Started, Delta and Finished hold their values, and optional parts only when there are any."""
     started = wire.started(9, Prefilled(4, COLUMNS), "m")
     assert (started.prompt_tokens, started.cached_tokens, started.model) == (9, 4, "m")
-    assert started.prompt_logprobs == wire.logprobs_message(COLUMNS)
+    assert list(started.prompt_logprobs.top_token_ids) == [1, 2, 3, 4]
     assert not wire.started(9, Prefilled(4), "m").HasField("prompt_logprobs")
     delta = wire.delta(1, [5, 6], COLUMNS)
     assert (delta.index, list(delta.token_ids)) == (1, [5, 6]) and delta.HasField("logprobs")
@@ -154,7 +154,8 @@ def test_every_finish_reason_has_its_word(reason: FinishReason) -> None:
 
 def test_logprobs_stay_in_columns() -> None:
     """Columns go out as they are."""
-    message = wire.logprobs_message(COLUMNS)
+    message = sampling_pb2.Logprobs()
+    wire.fill_logprobs(message, COLUMNS)
     assert (list(message.logprobs), list(message.ranks), message.top_count) == ([-0.5, -1.5], [1, 7], 2)
     assert list(message.top_token_ids) == [1, 2, 3, 4]
     assert list(message.top_logprobs) == [-0.5, -2.0, -0.25, -0.75]
