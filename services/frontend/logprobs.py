@@ -6,15 +6,13 @@ https://platform.openai.com/docs/api-reference/chat/object and …/completions/o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 # JSON knows no infinity; OpenAI and vLLM tell this for what is next to impossible.
 _LEAST = -9999.0
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(NamedTuple):
     """One token.
 
     Attributes:
@@ -32,7 +30,7 @@ class TokenLogprob:
 
 def moved(tokens: Iterable[TokenLogprob], characters: int) -> list[TokenLogprob]:
     """Return the tokens of a text that begins so many characters later."""
-    return [replace(token, text_offset=token.text_offset + characters) for token in tokens]
+    return [token._replace(text_offset=token.text_offset + characters) for token in tokens]
 
 
 def chat_logprobs(tokens: Iterable[TokenLogprob]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class StreamSink:
         "_full",
         "_last_put",
         "_make_chunks",
+        "_next_comment",
         "_per_prompt",
         "_prompt_characters",
         "_time",
@@ -74,6 +75,7 @@ class StreamSink:
         self._time = asyncio.get_running_loop().time
         self._last_put = self._time()
         self._begun = False
+        self._next_comment: asyncio.TimerHandle | None = None
         self._full = False
         self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES, write_now)
         self.tally = Tally(choices, prompts)
@@ -135,15 +137,19 @@ class StreamSink:
         """End the stream with an error."""
         self.mailbox.close(error)
 
-    async def comment(self, first: float, interval: float) -> None:
+    def begin_comments(self, first: float, interval: float) -> None:
         """Put a comment whenever nothing came for `interval` seconds, `first` before there was anything."""
-        while True:
-            allowed = interval if self._begun else first
-            left = self._last_put + allowed - self._time()
-            if left > 0:
-                await asyncio.sleep(left)
-            else:
-                self._put(COMMENT)
+        allowed = interval if self._begun else first
+        left = self._last_put + allowed - self._time()
+        if left <= 0:
+            self._put(COMMENT)
+            left = interval
+        self._next_comment = asyncio.get_running_loop().call_later(left, self.begin_comments, first, interval)
+
+    def end_comments(self) -> None:
+        """Put no more comments."""
+        if self._next_comment is not None:
+            self._next_comment.cancel()
 
     def _put(self, event: bytes, size_bytes: int | None = None) -> None:
         if not event:
@@ -175,7 +181,7 @@ async def write_stream(
         Exception: a fault. The caller has been told with an event of fixed text, where the stream had begun.
     """
     began = False
-    commenting = asyncio.create_task(sink.comment(first_byte, comment_interval))
+    sink.begin_comments(first_byte, comment_interval)
     try:
         async with aclosing(sink.mailbox.batches()) as batches:
             async for batch in batches:
@@ -196,5 +202,4 @@ async def write_stream(
             await send({"type": "http.response.body", "body": error_event(error_object(InternalError()))})
         raise
     finally:
-        commenting.cancel()
-        await asyncio.gather(commenting, return_exceptions=True)
+        sink.end_comments()
