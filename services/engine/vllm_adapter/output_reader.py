@@ -1,7 +1,7 @@
 """Reading what vLLM's core gives, in the pass in which it arrives.
 
-vLLM's own client reads through pyzmq's asyncio sockets and a queue, which takes about half of the CPU time of a process
-that does little else. This takes the place of the client's reading task and leaves the rest of the client as it is.
+vLLM's own client reads through pyzmq's asyncio sockets and a queue, which takes several passes of the event loop for a
+step. This takes the place of the client's reading task and leaves the rest of the client as it is.
 """
 
 from __future__ import annotations
