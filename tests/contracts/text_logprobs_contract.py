@@ -78,7 +78,7 @@ class TextLogprobsContract:
             assert told <= {"prompt_tokens", "cached_tokens", "model"}
 
     async def test_a_stop_string_ends_them_too(self, text: LiveText) -> None:
-        """T13, T17: also with text held back each id has its log probability in the delta of the id, and none comes of
+        """Also with text held back each id has its log probability in the delta of the id, and none comes of
         a token after the stop."""
         whole = (await text.generate(telling())).text()
         stop = whole[len(whole) // 2 :][:5]
@@ -89,7 +89,7 @@ class TextLogprobsContract:
 
     @pytest.mark.parametrize("count", [0, 2])
     async def test_the_prompt_is_told(self, text: LiveText, count: int) -> None:
-        """A9: its text where echo asks for it, and of each of its tokens but the first the number; the bytes of all
+        """Its text where echo asks for it, and of each of its tokens but the first the number; the bytes of all
         are its text. The answer is the same as without."""
         alone = await text.generate(telling())
         for record in await both_ways(text, telling(None, count, echo=True)):
@@ -119,7 +119,7 @@ class TextLogprobsContract:
     async def test_what_cannot_be_told_is_refused(
         self, text: LiveText, request_: text_pb2.GenerateRequest, param: str
     ) -> None:
-        """A9: it fails by its field, before anything else came."""
+        """It fails by its field, before anything else came."""
         for record in await both_ways(text, request_):
             assert type(record.error) is InvalidRequest and record.error.param == param
             assert (record.started, record.entries) == (None, [])

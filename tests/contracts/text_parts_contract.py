@@ -54,7 +54,7 @@ class TextPartsContract:
             assert record.finishes[0].usage.reasoning_tokens == 0
 
     async def test_what_max_tokens_cuts_off_is_flushed(self, text: LiveText, saying: Saying) -> None:
-        """T18: an answer that ends within the reasoning has no content, and loses nothing of the reasoning."""
+        """An answer that ends within the reasoning has no content, and loses nothing of the reasoning."""
         request = saying("<think> why not </think> because 4")
         whole = (await text.generate(request)).token_ids()
         request.sampling_params.max_tokens = 3
@@ -71,7 +71,7 @@ class TextPartsContract:
             assert record.finishes[0].stop_string == "the sea" and record.calls() == []
 
     async def test_calls_of_the_models_own(self, text: LiveText, saying: Saying) -> None:
-        """A7: with tools and no choice, tagged JSON becomes calls with ids, names once and arguments as written; the
+        """With tools and no choice, tagged JSON becomes calls with ids, names once and arguments as written; the
         text around them is content, and the end says that there were calls."""
         for record in await both_ways(text, with_tools(saying(f"<think> hm </think> I look. {CALL} {CALL}"))):
             assert_told(record, "hm", "I look.", CALLS)
@@ -95,7 +95,7 @@ class TextPartsContract:
 
     @pytest.mark.parametrize("count", [0, 2])
     async def test_every_token_has_its_logprob(self, text: LiveText, saying: Saying, count: int) -> None:
-        """T17: none is lost or doubled in reasoning, in calls and between them."""
+        """None is lost or doubled in reasoning, in calls and between them."""
         request = with_tools(saying(f"<think> hm </think> I look. {CALL}"))
         request.sampling_params.logprobs = count
         for record in await both_ways(text, request):

@@ -46,7 +46,7 @@ def calling(choice: Choice, tools: list[chat_pb2.Tool], **fields: Any) -> text_p
 
 class TextToolsContract:
     async def test_a_named_function_is_called(self, text: LiveText) -> None:
-        """A7: every choice is one call of it, with an id of its own, arguments of its schema and no text; the end says
+        """Every choice is one call of it, with an id of its own, arguments of its schema and no text; the end says
         so, and each token has its log probability."""
         choice = Choice(mode=Choice.MODE_FUNCTION, function_name="get_weather")
         ids = set()
@@ -61,7 +61,7 @@ class TextToolsContract:
         assert len(ids) == 4
 
     async def test_a_call_is_required(self, text: LiveText) -> None:
-        """A7: with `required` the answer is one call of one of the tools, where parallel calls are off."""
+        """With `required` the answer is one call of one of the tools, where parallel calls are off."""
         for record in await both_ways(text, calling(Choice(mode=Choice.MODE_REQUIRED), TOOLS)):
             ((_, name, arguments),) = record.calls()
             assert json.loads(arguments) == {"get_weather": ARGUMENTS, "get_time": {"zone": "CET"}}[name]
@@ -69,7 +69,7 @@ class TextToolsContract:
             assert record.finishes[0].reason == sampling_pb2.FINISH_REASON_TOOL_CALLS
 
     async def test_arguments_come_in_pieces(self, text: LiveText) -> None:
-        """A7: they stream: the first piece brings id and name long before the last."""
+        """They stream: the first piece brings id and name long before the last."""
         choice = Choice(mode=Choice.MODE_FUNCTION, function_name="get_weather")
         for record in await both_ways(text, calling(choice, TOOLS)):
             pieces = [detail.tool_calls[0] for _, detail in record.details if detail.tool_calls]

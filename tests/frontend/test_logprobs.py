@@ -77,7 +77,7 @@ async def streamed(frontend: Frontend, path: str, request: dict[str, Any]) -> li
 
 
 def test_chat_object() -> None:
-    """T16: `bytes` are the token's own, `token` is what they decode to; there is no infinity in JSON."""
+    """`bytes` are the token's own, `token` is what they decode to; there is no infinity in JSON."""
     assert chat_logprobs(LLAMA[1:]) == {
         "content": [
             {
@@ -121,7 +121,7 @@ def test_completion_object() -> None:
 
 
 async def test_chat(frontend: Frontend, service: ScriptedTextService) -> None:
-    """T17: all tokens are told once, each in the chunk of its text; the end token in a chunk without."""
+    """All tokens are told once, each in the chunk of its text; the end token in a chunk without."""
     request = chat(logprobs=True, top_logprobs=2)
     choice = await whole(frontend, CHAT, request)
     assert service.requests[-1].sampling_params.logprobs == 2
@@ -158,7 +158,7 @@ async def test_completion(frontend: Frontend) -> None:
 
 
 async def test_echo(frontend: Frontend, service: ScriptedTextService) -> None:
-    """A9: the prompt comes first, in a chunk of its own when streamed, and what follows counts on from it."""
+    """The prompt comes first, in a chunk of its own when streamed, and what follows counts on from it."""
     request = completion(echo=True, logprobs=2)
     choice = await whole(frontend, COMPLETIONS, request)
     asked = service.requests[-1]
@@ -183,7 +183,7 @@ async def test_echo_without_logprobs(frontend: Frontend, service: ScriptedTextSe
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_prompt_alone(frontend: Frontend, service: ScriptedTextService, stream: bool) -> None:
-    """A9: with echo and max_tokens 0 the engine is asked for one token, of which nothing is told or counted."""
+    """With echo and max_tokens 0 the engine is asked for one token, of which nothing is told or counted."""
     request = completion(echo=True, logprobs=2, max_tokens=0)
     if stream:
         options = {"stream": True, "stream_options": {"include_usage": True}}

@@ -48,7 +48,7 @@ async def choices_of(frontend: Frontend, **fields: Any) -> list[dict[str, Any]]:
 
 
 async def test_streamed_calls(frontend: Frontend, service: ScriptedTextService) -> None:
-    """A7: index in each piece; id, type and name once; pieces of arguments; then finish_reason tool_calls."""
+    """Index in each piece; id, type and name once; pieces of arguments; then finish_reason tool_calls."""
     service.script = two_calls
     choices = await choices_of(frontend)
     assert [choice["delta"] for choice in choices] == [
@@ -71,7 +71,7 @@ async def test_streamed_calls(frontend: Frontend, service: ScriptedTextService) 
 
 
 async def test_whole_calls(frontend: Frontend, service: ScriptedTextService) -> None:
-    """A7: the message holds the calls whole; where nothing is said, its content is null."""
+    """The message holds the calls whole; where nothing is said, its content is null."""
     service.script = two_calls
     (choice,) = (await frontend.client.post(CHAT, json=chat(tools=TOOLS))).json()["choices"]
     assert choice["finish_reason"] == "tool_calls"
@@ -102,7 +102,7 @@ async def test_what_is_said_before_a_call(frontend: Frontend, service: ScriptedT
 
 
 async def test_log_probabilities_of_calls(frontend: Frontend, service: ScriptedTextService) -> None:
-    """T17: the tokens of a call have their log probabilities, once, streamed as in the whole."""
+    """The tokens of a call have their log probabilities, once, streamed as in the whole."""
 
     async def script(request: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
         yield started(request)

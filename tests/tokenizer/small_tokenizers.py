@@ -19,7 +19,7 @@ def wordpiece() -> Tokenizer:
 
 
 def metaspace() -> Tokenizer:
-    """As T5: a Unigram model, and `▁` for spaces but the first."""
+    """A Unigram model, and `▁` for spaces but the first."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()

@@ -21,13 +21,13 @@ _PARTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     ],
 )
 def test_content_takes_the_form_of_the_template(content: object, form: ContentForm, expected: object) -> None:
-    """T22: parts are joined before a string template sees them, and text is wrapped for one that takes parts."""
+    """Parts are joined before a string template sees them, and text is wrapped for one that takes parts."""
     assert template_messages([{"role": "user", "content": content}], form)[0]["content"] == expected
 
 
 @pytest.mark.parametrize("message", [{"role": "assistant", "content": None}, {"role": "assistant"}])
 def test_an_assistant_message_may_have_no_content(message: dict[str, object]) -> None:
-    """T22: null content is empty text on an assistant message."""
+    """Null content is empty text on an assistant message."""
     assert template_messages([message], ContentForm.STRING)[0]["content"] == ""
     assert template_messages([message], ContentForm.PARTS)[0]["content"] == []
 
@@ -46,7 +46,7 @@ def test_an_assistant_message_may_have_no_content(message: dict[str, object]) ->
     ],
 )
 def test_bad_messages_are_refused_by_place(messages: list[dict[str, object]], param: str, words: str) -> None:
-    """T22: the error names the message and the field."""
+    """The error names the message and the field."""
     with pytest.raises(InvalidRequest, match=words) as caught:
         template_messages(messages, ContentForm.STRING)
     assert caught.value.param == param

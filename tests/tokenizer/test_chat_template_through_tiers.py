@@ -44,7 +44,7 @@ async def chat(tiers: Tiers, *messages: dict[str, Any]) -> str:
 
 
 async def test_a_template_in_chat_template_json(tiers: Tiers) -> None:
-    """Such a model takes chats; T19: where the template prints BOS and the tokenizer adds it, there is one."""
+    """Such a model takes chats; where the template prints BOS and the tokenizer adds it, there is one."""
     assert (await chat(tiers, USER)).replace(" ", "") == "<s>[Hello]"
     prompt = list(tiers.text.engine.lines.requests[-1].prompt_token_ids)
     assert (prompt[0], prompt.count(BOS)) == (BOS, 1)
@@ -61,7 +61,7 @@ async def test_a_template_in_chat_template_json(tiers: Tiers) -> None:
     ],
 )
 async def test_a_template_that_fails(tiers: Tiers, message: dict[str, Any], words: str, stream: bool) -> None:
-    """T22: what it raises, or the name that it lacks, is told with status 400, before a stream begins."""
+    """What it raises, or the name that it lacks, is told with status 400, before a stream begins."""
     response = await tiers.post("chat/completions", messages=[message], stream=stream)
     error = response.json()["error"]
     assert (response.status_code, error["type"], error["param"]) == (400, "invalid_request_error", "messages")
@@ -69,14 +69,14 @@ async def test_a_template_that_fails(tiers: Tiers, message: dict[str, Any], word
 
 
 async def test_parts_and_null_content(tiers: Tiers) -> None:
-    """T22: parts are joined before the template sees them; an assistant may have said nothing."""
+    """Parts are joined before the template sees them; an assistant may have said nothing."""
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     text = await chat(tiers, {"role": "user", "content": parts}, {"role": "assistant", "content": None}, USER)
     assert text.replace(" ", "") == "<s>[a\nb][][Hello]"
 
 
 async def test_the_first_tokens_space(tiers: Tiers) -> None:
-    """T7: `▁Hello` is " Hello" after a prompt with text and "Hello" after one of BOS alone, streamed and not; T5: bytes
+    """`▁Hello` is " Hello" after a prompt with text and "Hello" after one of BOS alone, streamed and not; bytes
     that are no character are U+FFFD each, beside whole ones."""
     vocabulary = tiers.reference.get_vocab()
     hello, a = vocabulary["▁Hello"], vocabulary["a"]

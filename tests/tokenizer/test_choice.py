@@ -43,7 +43,7 @@ def test_deltas_are_the_one_shot_text_up_to_the_first_stop(
     skip: bool,
     reason: FinishReason,
 ) -> None:
-    """T13, T24: for any ids, splits and stops the text is one-shot decoding cut at the first stop, and ids, text
+    """For any ids, splits and stops the text is one-shot decoding cut at the first stop, and ids, text
     and usage agree on the token that completed it."""
     tokenizer, reference = smollm2_pair
     frames, ids, places, own = case
@@ -57,7 +57,7 @@ def test_deltas_are_the_one_shot_text_up_to_the_first_stop(
     got = run(tokenizer, frames, stops=stops, include_stop=include, skip_special_tokens=skip, reason=reason)
 
     assert got.starts == [(9, 4)]
-    assert all(text for _, text in got.deltas[:-1]), "T12: only the last delta may be without text"
+    assert all(text for _, text in got.deltas[:-1]), "only the last delta may be without text"
     match = first_stop(stops, whole)
     if match is None:
         assert (got.text, got.token_ids, got.cancelled) == (whole, ids, 0)
@@ -86,7 +86,7 @@ def smollm2_pair(tokenizer_of: TokenizerOf, reference_of: ReferenceOf) -> tuple[
 def test_sentencepiece_splits_do_not_matter(
     tokenizer_of: TokenizerOf, data: st.DataObject, include: bool, skip: bool
 ) -> None:
-    """T5, T24: with byte-fallback tokens too, each split gives the text and ids of one frame."""
+    """With byte-fallback tokens too, each split gives the text and ids of one frame."""
     tokenizer = tokenizer_of("llama2")
     # 3 to 258 are single bytes, 0 to 2 control tokens, 29871 a lone space.
     token = st.one_of(st.integers(0, 31999), st.integers(131, 258), st.sampled_from([0, 1, 2, 29871]))

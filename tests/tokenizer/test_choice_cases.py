@@ -25,7 +25,7 @@ def ids_of(tokenizer: TextTokenizer, *texts: str) -> list[list[int]]:
 
 
 def test_nothing_of_a_stop_in_pieces_leaks(tokenizer: TextTokenizer) -> None:
-    """T9: of `\\nUser` and `:` nothing is shown, yet all their ids are reported."""
+    """Of `\\nUser` and `:` nothing is shown, yet all their ids are reported."""
     frames = ids_of(tokenizer, "Hi", "\nUser", ":")
     got = run(tokenizer, [*frames, *ids_of(tokenizer, " more")], stops=["\nUser:"])
     assert got.text == "Hi"
@@ -35,14 +35,14 @@ def test_nothing_of_a_stop_in_pieces_leaks(tokenizer: TextTokenizer) -> None:
 
 
 def test_the_stop_completed_first_wins(tokenizer: TextTokenizer) -> None:
-    """T10: of abcd and bc in abcd, bc is complete first, so `a` remains."""
+    """Of abcd and bc in abcd, bc is complete first, so `a` remains."""
     got = run(tokenizer, ids_of(tokenizer, "abcd"), stops=["abcd", "bc"])
     assert (got.text, got.finish.matched_stop) == ("a", "bc")
 
 
 @pytest.mark.parametrize("reason", list(FinishReason))
 def test_a_held_beginning_of_a_stop_comes_at_the_end(tokenizer: TextTokenizer, reason: FinishReason) -> None:
-    """T11: what looked like a stop is flushed whatever the finish reason, with its ids."""
+    """What looked like a stop is flushed whatever the finish reason, with its ids."""
     ids = [*tokenizer.encode("Hi\nUse", False), *([END] if reason is FinishReason.STOP else [])]
     got = run(tokenizer, [[token_id] for token_id in ids], stops=["\nUser:"], reason=reason)
     assert (got.text, got.token_ids) == ("Hi\nUse", ids)
@@ -50,7 +50,7 @@ def test_a_held_beginning_of_a_stop_comes_at_the_end(tokenizer: TextTokenizer, r
 
 
 def test_only_a_beginning_of_a_stop_is_held(tokenizer: TextTokenizer) -> None:
-    """T12: text that cannot become a stop goes out with its own token, and held text with the next."""
+    """Text that cannot become a stop goes out with its own token, and held text with the next."""
     frames = ids_of(tokenizer, "one", " #", " two")
     got = run(tokenizer, frames, stops=["##"])
     assert got.deltas == list(zip(frames, ["one", " ", "# two"], strict=True))
@@ -58,7 +58,7 @@ def test_only_a_beginning_of_a_stop_is_held(tokenizer: TextTokenizer) -> None:
 
 @pytest.mark.parametrize(("include", "text"), [(False, "so "), (True, "so th")])
 def test_a_stop_inside_a_token_drops_the_rest_of_it(tokenizer: TextTokenizer, include: bool, text: str) -> None:
-    """T13: a token that carries more than the stop counts whole, and its rest is no text."""
+    """A token that carries more than the stop counts whole, and its rest is no text."""
     frames = ids_of(tokenizer, "so", " there", " is")
     assert [len(frame) for frame in frames] == [1, 1, 1]
     got = run(tokenizer, frames, stops=["th"], include_stop=include)
@@ -67,7 +67,7 @@ def test_a_stop_inside_a_token_drops_the_rest_of_it(tokenizer: TextTokenizer, in
 
 
 def test_a_stop_in_the_middle_of_a_frame_leaves_the_later_tokens_out(tokenizer: TextTokenizer) -> None:
-    """T13, T14: tokens of the same frame after the stop are neither reported nor counted, and the stream is cancelled
+    """Tokens of the same frame after the stop are neither reported nor counted, and the stream is cancelled
     once."""
     (frame,) = ids_of(tokenizer, "so there is more")
     got = run(tokenizer, [frame], stops=["ere"])
@@ -110,7 +110,7 @@ def test_a_stop_token_is_treated_as_the_end_token(
 
 
 def test_an_end_token_in_mid_text_is_text_like_any_other(tokenizer: TextTokenizer) -> None:
-    """T8: with ignore_eos the end token does not stop; it is shown or hidden as a special token, with no spaces."""
+    """With ignore_eos the end token does not stop; it is shown or hidden as a special token, with no spaces."""
     ids = [*tokenizer.encode("Hello", False), END, *tokenizer.encode(" world", False)]
     assert run(tokenizer, [ids]).text == "Hello world"
     assert run(tokenizer, [ids], skip_special_tokens=False).text == "Hello<|im_end|> world"

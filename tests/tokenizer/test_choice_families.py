@@ -76,7 +76,7 @@ def holds_for(tokenizer: TextTokenizer, reference: Tokenizer) -> None:
 def test_text_ids_and_usage_of_models(
     kind: DecoderKind, name: str, tokenizer_of: TokenizerOf, reference_of: ReferenceOf
 ) -> None:
-    """T13, T24: with byte-level and byte-fallback tokenizers the deltas are the plain text up to the first stop, and
+    """With byte-level and byte-fallback tokenizers the deltas are the plain text up to the first stop, and
     ids and usage agree on the token that completed it."""
     assert tokenizer_of(name).table.kind is kind
     holds_for(tokenizer_of(name), reference_of(name))
@@ -84,7 +84,7 @@ def test_text_ids_and_usage_of_models(
 
 @pytest.mark.parametrize("small", SMALL_TOKENIZERS, ids=lambda small: small.__name__)
 def test_text_ids_and_usage_of_other_decoders(small: Callable[[], Tokenizer]) -> None:
-    """T13, T24: the same where only the reference knows how to decode."""
+    """The same where only the reference knows how to decode."""
     reference = small()
     tokenizer = TextTokenizer(TokenizerFiles({TOKENIZER_JSON: reference.to_str().encode()}))
     assert tokenizer.table.kind is DecoderKind.OTHER

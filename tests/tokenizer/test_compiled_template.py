@@ -27,7 +27,7 @@ def compiled(source: str) -> CompiledTemplate:
     ],
 )
 def test_a_failing_template_is_an_error_of_the_request(source: str, words: str) -> None:
-    """T22: the template's own message, the undefined name, or the kind of failure is named."""
+    """The template's own message, the undefined name, or the kind of failure is named."""
     with pytest.raises(InvalidRequest) as caught:
         compiled(source).text({})
     assert words in caught.value.message

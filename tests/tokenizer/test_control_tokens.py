@@ -96,7 +96,7 @@ def test_a_text_of_all_private_characters_is_refused() -> None:
 
 
 def test_many_forged_tokens_take_linear_time() -> None:
-    """T23: four times as many forged tokens take about four times as long."""
+    """Four times as many forged tokens take about four times as long."""
 
     def seconds(count: int) -> float:
         plain = "<|end|>" + "<|end|> <" * count

@@ -50,7 +50,7 @@ def awkward_ids(table: TokenTable) -> st.SearchStrategy[list[int]]:
 def test_byte_level_streams_are_the_one_shot_text(
     name: str, tokenizer_of: TokenizerOf, reference_of: ReferenceOf
 ) -> None:
-    """T1-T4, T24: for any ids, any split and both ways with special tokens, the deltas join to the reference's text."""
+    """For any ids, any split and both ways with special tokens, the deltas join to the reference's text."""
     tokenizer, reference = tokenizer_of(name), reference_of(name)
 
     @given(awkward_ids(tokenizer.table), CUTS, st.booleans(), st.lists(st.integers(0, 1000), max_size=3))
@@ -64,7 +64,7 @@ def test_byte_level_streams_are_the_one_shot_text(
 
 @pytest.mark.parametrize("name", ["qwen3", "llama2"])
 def test_text_streams_without_replacement_characters(name: str, tokenizer_of: TokenizerOf) -> None:
-    """T1, T2: no delta of valid text holds U+FFFD, whatever characters the tokens split."""
+    """No delta of valid text holds U+FFFD, whatever characters the tokens split."""
     tokenizer = tokenizer_of(name)
 
     @given(st.text(), CUTS)
@@ -87,7 +87,7 @@ def fallback_ids(table: TokenTable) -> st.SearchStrategy[list[int]]:
 
 
 def test_byte_fallback_streams_are_the_one_shot_text(tokenizer_of: TokenizerOf, reference_of: ReferenceOf) -> None:
-    """T7, T24: where bytes form characters, the deltas after any prompt are what the output adds to its text."""
+    """Where bytes form characters, the deltas after any prompt are what the output adds to its text."""
     tokenizer, reference = tokenizer_of("llama2"), reference_of("llama2")
     ids = fallback_ids(tokenizer.table)
 
@@ -102,7 +102,7 @@ def test_byte_fallback_streams_are_the_one_shot_text(tokenizer_of: TokenizerOf, 
 
 
 def test_malformed_byte_runs_keep_their_whole_characters(tokenizer_of: TokenizerOf, reference_of: ReferenceOf) -> None:
-    """T5: any run of byte tokens gives its whole characters, and one U+FFFD for every other byte, for any split."""
+    """Any run of byte tokens gives its whole characters, and one U+FFFD for every other byte, for any split."""
     tokenizer, reference = tokenizer_of("llama2"), reference_of("llama2")
     tokens = st.one_of(
         st.sampled_from([_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xc3\xa9\xe2a\xff"]), st.just(_HELLO)
@@ -144,23 +144,23 @@ def test_other_decoders_need_the_reference() -> None:
 @pytest.mark.parametrize(
     ("name", "token_ids", "skip", "deltas"),
     [
-        # T1: a split character comes when it is whole.
+        # A split character comes when it is whole.
         ("qwen3", [11162, 99, 247], True, [" ", "", "🦙", ""]),
-        # T3: cut inside a character.
+        # Cut inside a character.
         ("qwen3", [562, 11162, 99], True, ["ok", " ", "", "\ufffd"]),
-        # T5: SentencePiece bytes F0 9F 98 80 F0, then a.
+        # SentencePiece bytes F0 9F 98 80 F0, then a.
         (
             "llama2",
             [*(_BYTE + byte for byte in b"\xf0\x9f\x98\x80\xf0"), 28708],
             True,
             ["", "", "", "😀", "", "\ufffda", ""],
         ),
-        # T7 after an empty prompt.
+        # After an empty prompt.
         ("llama2", [_HELLO, _HELLO], True, ["Hello", " Hello", ""]),
-        # T8: special tokens vanish or show, and add no spaces.
+        # Special tokens vanish or show, and add no spaces.
         ("qwen3", [9707, 151645, 1879], True, ["Hello", "", " world", ""]),
         ("qwen3", [9707, 151645, 1879], False, ["Hello", "<|im_end|>", " world", ""]),
-        # T8: added but not special.
+        # Added but not special.
         ("qwen3", [151667, 198, 151668], True, ["<think>", "\n", "</think>", ""]),
         # ASCII byte tokens are whole characters.
         ("llama2", [_LINE_END, _BYTE + 0x41, _HELLO], True, ["\n", "A", " Hello", ""]),
@@ -174,7 +174,7 @@ def test_named_sequences(
 
 
 def test_joined_emoji_stream_code_point_by_code_point(tokenizer_of: TokenizerOf) -> None:
-    """T2: of a family emoji, each person and each joiner is shown as soon as it is whole."""
+    """Of a family emoji, each person and each joiner is shown as soon as it is whole."""
     tokenizer = tokenizer_of("qwen3")
     family = "👩\u200d👩\u200d👧"
     deltas = streamed(tokenizer, [[token_id] for token_id in tokenizer.encode(family, False)])
@@ -183,14 +183,14 @@ def test_joined_emoji_stream_code_point_by_code_point(tokenizer_of: TokenizerOf)
 
 
 def test_a_literal_replacement_character_is_kept(tokenizer_of: TokenizerOf) -> None:
-    """T4: U+FFFD as the model's own last character is text like any other, and is shown at once."""
+    """U+FFFD as the model's own last character is text like any other, and is shown at once."""
     tokenizer = tokenizer_of("qwen3")
     assert "".join(streamed(tokenizer, [tokenizer.encode("so \ufffd", False)])[:-1]) == "so \ufffd"
 
 
 @pytest.mark.parametrize("prompt", [[562, 11162, 99], [562, 5691]])
 def test_a_prompt_that_ends_inside_a_character_leaks_nothing(prompt: list[int], tokenizer_of: TokenizerOf) -> None:
-    """T6: the output decodes as if it stood alone."""
+    """The output decodes as if it stood alone."""
     assert streamed(tokenizer_of("qwen3"), [[9707]], prompt=prompt) == ["Hello", ""]
 
 
@@ -201,7 +201,7 @@ def test_a_prompt_that_ends_inside_a_character_leaks_nothing(prompt: list[int], 
 def test_the_leading_space_goes_only_at_the_start_of_a_text(
     prompt: list[int], skip: bool, first: str, tokenizer_of: TokenizerOf
 ) -> None:
-    """T7: SentencePiece's first space is kept after a prompt that shows text, and dropped otherwise."""
+    """SentencePiece's first space is kept after a prompt that shows text, and dropped otherwise."""
     assert streamed(tokenizer_of("llama2"), [[_HELLO]], skip, prompt)[0] == first
 
 
@@ -221,7 +221,7 @@ def cpu_seconds(make_decoder: Callable[[], IncrementalDecoder], chunks: list[lis
 @pytest.mark.parametrize(("name", "part"), [("qwen3", 99), ("qwen3", 198), ("llama2", 255), ("llama2", _SPACE)])
 @pytest.mark.parametrize("at_once", [True, False])
 def test_decoding_takes_linear_time(name: str, part: int, at_once: bool, tokenizer_of: TokenizerOf) -> None:
-    """T23: four times the tokens take about four times as long, for invalid bytes, newlines and spaces."""
+    """Four times the tokens take about four times as long, for invalid bytes, newlines and spaces."""
     tokenizer = tokenizer_of(name)
     short, long = ([part] * count for count in (50_000, 200_000))
     times = [
@@ -233,7 +233,7 @@ def test_decoding_takes_linear_time(name: str, part: int, at_once: bool, tokeniz
 
 @pytest.mark.parametrize("small", SMALL_TOKENIZERS, ids=lambda small: small.__name__)
 def test_other_decoders_take_linear_time(small: Callable[[], Tokenizer]) -> None:
-    """T23: with the reference as decoder, too, a token costs the same late in a stream and after a long prompt."""
+    """With the reference as decoder, too, a token costs the same late in a stream and after a long prompt."""
     reference = small()
     table = TokenTable.from_tokenizer_json(reference.to_str().encode())
 

@@ -56,7 +56,7 @@ def test_the_deltas_are_what_the_output_adds(
     cuts: set[int],
     skip: bool,
 ) -> None:
-    """T1, T4, T24: for whole characters in bytes, any split and any prompt, the text is that of one-shot decoding."""
+    """For whole characters in bytes, any split and any prompt, the text is that of one-shot decoding."""
     before, ids = ([one for part in parts for one in part] for parts in (prompt, output))
     edges = [0, *sorted(cut for cut in cuts if cut < len(ids)), len(ids)]
     chunks = [ids[start:end] for start, end in pairwise(edges)]
@@ -66,7 +66,7 @@ def test_the_deltas_are_what_the_output_adds(
 
 
 def test_a_split_character_waits_for_its_last_byte(table: TokenTable, reference: Tokenizer) -> None:
-    """T1, T3, T5: nothing before the character is whole; cut off, it is U+FFFD, and bad bytes raise nothing."""
+    """Nothing before the character is whole; cut off, it is U+FFFD, and bad bytes raise nothing."""
     llama = list("\N{LLAMA}".encode())
     assert deltas(table, reference, [[A], *([byte] for byte in llama)]) == ["a", "", "", "", "\N{LLAMA}", ""]
     assert set(deltas(table, reference, [[byte] for byte in llama[:3]])[-1]) == {"\ufffd"}
@@ -79,14 +79,14 @@ def test_a_split_character_waits_for_its_last_byte(table: TokenTable, reference:
 def test_a_prompt_that_ends_inside_a_character_takes_nothing_away(
     table: TokenTable, reference: Tokenizer, kept: int, output: list[int]
 ) -> None:
-    """T6: after a prompt that ends inside a character or with U+FFFD the output is as after the text before that."""
+    """After a prompt that ends inside a character or with U+FFFD the output is as after the text before that."""
     expected = deltas(table, reference, [[token_id] for token_id in output], [A])
     for end in (list("\N{LLAMA}".encode())[:kept], [REPLACEMENT] * kept):
         assert deltas(table, reference, [[token_id] for token_id in output], [A, *end]) == expected
 
 
 def test_bytes_that_would_complete_the_prompts_character_do_not(table: TokenTable, reference: Tokenizer) -> None:
-    """T6: the rest of a character whose beginning the prompt holds is no character, and what follows is not cut."""
+    """The rest of a character whose beginning the prompt holds is no character, and what follows is not cut."""
     llama = list("\N{LLAMA}".encode())
     text = "".join(deltas(table, reference, [[*llama[2:], HELLO]], [A, *llama[:2]]))
     assert text == "\ufffd\ufffd Hello"

@@ -1,4 +1,4 @@
-"""T24: one text, whichever way it is asked for, with the tokenizers of many models: all tiers over an engine that says
+"""One text, whichever way it is asked for, with the tokenizers of many models: all tiers over an engine that says
 chosen ids."""
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def test_either_side_may_be_empty(tokenizer_of: TokenizerOf, text: str, suffix: 
 
 @pytest.mark.parametrize("name", ["qwen3", "deepseek_v3", "mistral_nemo"])
 def test_spelled_control_tokens_stay_text(tokenizer_of: TokenizerOf, name: str) -> None:
-    """T20: whatever control token the texts spell, the prompt holds the layout's own three and BOS, once each."""
+    """Whatever control token the texts spell, the prompt holds the layout's own three and BOS, once each."""
     tokenizer = tokenizer_of(name)
     layout = fill_format(tokenizer.table.added_tokens)
     assert layout is not None
@@ -95,7 +95,7 @@ def test_spelled_control_tokens_stay_text(tokenizer_of: TokenizerOf, name: str) 
 
 @pytest.mark.parametrize("name", [SMOLLM2, "llama2", "llama3_1"])
 def test_a_model_without_the_tokens_is_refused(tokenizer_of: TokenizerOf, name: str) -> None:
-    """A9: the error names the field and says what to do."""
+    """The error names the field and says what to do."""
     with pytest.raises(InvalidRequest) as caught:
         FillInTheMiddlePrompt(PREFIX, SUFFIX, True).token_ids(tokenizer_of(name))
     assert (caught.value.param, caught.value.reason) == ("suffix", "NO_FILL_IN_THE_MIDDLE")

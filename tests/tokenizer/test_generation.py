@@ -45,7 +45,7 @@ async def test_a_generation_from_start_to_finish(setup: Setup, model: TextModel)
 
 
 async def test_a_stop_string_ends_one_choice_alone(setup: Setup, model: TextModel) -> None:
-    """T14: the choice whose stop string came is cancelled at the engine at once, the others go on; Started comes
+    """The choice whose stop string came is cancelled at the engine at once, the others go on; Started comes
     once."""
     await setup.begin(n=3, stops=StopStrings(["stop"]))
     assert [index for _, index, _ in setup.streams.asked] == [0, 1, 2]
@@ -111,7 +111,7 @@ async def test_a_text_far_beyond_the_context_is_not_encoded(setup: Setup) -> Non
 
 @pytest.mark.parametrize("tokens", [100, 5000])
 async def test_a_prompt_beyond_the_context_does_not_reach_the_engine(setup: Setup, tokens: int) -> None:
-    """A11: refused with both figures before a message is made for each choice; one token less is served."""
+    """Refused with both figures before a message is made for each choice; one token less is served."""
     await setup.begin(n=8, prompt=TokenPrompt([500] * tokens))
     assert isinstance(setup.sink.error, InvalidRequest)
     assert setup.sink.error.reason == "CONTEXT_LENGTH_EXCEEDED"
@@ -120,7 +120,7 @@ async def test_a_prompt_beyond_the_context_does_not_reach_the_engine(setup: Setu
 
 
 async def test_a_prompt_that_just_fits_is_served(setup: Setup) -> None:
-    """A11: the prompt may leave room for one token."""
+    """The prompt may leave room for one token."""
     generation = await setup.begin(prompt=TokenPrompt([500] * 99))
     assert len(setup.streams.asked) == 1
     generation.cancel()

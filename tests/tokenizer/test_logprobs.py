@@ -38,7 +38,7 @@ def tokenizer(tokenizer_of: TokenizerOf) -> TextTokenizer:
 def test_none_is_lost_and_none_doubled(
     tokenizer: TextTokenizer, data: st.DataObject, include: bool, reason: FinishReason
 ) -> None:
-    """T13, T17: for any ids, splits and stops each delta's numbers are those of its own ids, and its text offsets are
+    """For any ids, splits and stops each delta's numbers are those of its own ids, and its text offsets are
     where each token's text begins in the whole."""
     spice = st.sampled_from([END, 1, 0, *range(3, 17), 198, 216, 28, 42])
     ids = data.draw(st.lists(st.one_of(st.integers(0, 49151), spice), min_size=1, max_size=24))
@@ -72,7 +72,7 @@ def test_without_them_nothing_is_told(tokenizer: TextTokenizer) -> None:
 
 
 def test_a_split_character_has_its_own_bytes(tokenizer_of: TokenizerOf) -> None:
-    """T16: tokens and alternatives have their own bytes, special tokens those of their name."""
+    """Tokens and alternatives have their own bytes, special tokens those of their name."""
     tokenizer = tokenizer_of("qwen3")
     told = with_bytes(tokenizer.table, [11162, 99, 247], Logprobs([-1.0] * 3, [1] * 3, 1, [99, 151645, 151644], [-1.0]))
     assert [list(token) for token in told.token_bytes] == [[32, 240, 159], [166], [153]]

@@ -54,7 +54,7 @@ def columns(answer: Answer, index: int = 0) -> list[tuple[bytes, float, int, int
 
 @pytest.mark.parametrize("stop", [[], ["umps", "mpsx"]])
 async def test_each_token_has_its_own(tier: TextTier, stop: list[str]) -> None:
-    """T16, T17: bytes of the tokens put together are the text and the end token, also while text is held back and where
+    """Bytes of the tokens put together are the text and the end token, also while text is held back and where
     a stop string ends it."""
     ids = tier.encode(TEXT)
     answer = await both_ways(tier, asking(ids, sampling_params=sampling(logprobs=3), stop=stop))
@@ -84,7 +84,7 @@ async def test_all_choices_have_theirs(tier: TextTier) -> None:
 
 
 async def test_the_prompt_is_told_at_the_start(tier: TextTier) -> None:
-    """A9: echo gives the prompt's text once, prompt_logprobs its tokens' numbers from the second on."""
+    """Echo gives the prompt's text once, prompt_logprobs its tokens' numbers from the second on."""
     ids = tier.encode(TEXT)
     request = asking(ids, echo=True, sampling_params=sampling(prompt_logprobs=2, max_tokens=1))
     (started,) = (await both_ways(tier, request)).started

@@ -95,7 +95,7 @@ def calls(recorder: Recorder) -> list[tuple[str | None, str]]:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_splits_do_not_matter(qwen3: TextTokenizer, data: st.DataObject) -> None:
-    """T17, T24: whatever tokens come together, the parts, ids, counts and log probabilities are the same."""
+    """Whatever tokens come together, the parts, ids, counts and log probabilities are the same."""
     ids = [*ids_of(qwen3, f"<think>\nA llama 🦙.\n</think>\n\nI look.\n{CALL}\n{CALL}"), END]
     cuts = sorted(data.draw(st.sets(st.integers(1, len(ids) - 1), max_size=12)))
     bounds = [0, *cuts, len(ids)]
@@ -143,7 +143,7 @@ def test_one_call_only(qwen3: TextTokenizer) -> None:
     [("<tool_ca", "<tool_ca"), ("a <tool_call>\n{", "a <tool_call>\n{"), ("<think", "<think")],
 )
 def test_a_cut_tag_is_flushed(qwen3: TextTokenizer, text: str, content: str) -> None:
-    """T18: a stream that ends inside a tag or before a call is certain gives that text as content."""
+    """A stream that ends inside a tag or before a call is certain gives that text as content."""
     got = run(qwen3, [[token_id] for token_id in ids_of(qwen3, text)], reason=FinishReason.LENGTH)
     assert got.text == content
     assert got.finish.reason is FinishReason.LENGTH

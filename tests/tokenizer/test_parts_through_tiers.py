@@ -76,7 +76,7 @@ class Streamed:
 async def test_no_log_probability_is_lost_or_doubled(
     tiers: Tiers, text: str, reasoning: str, content: str, arguments: str
 ) -> None:
-    """T17: with text held back for a stop string, a character or a tag, in reasoning and in calls, each token is told
+    """With text held back for a stop string, a character or a tag, in reasoning and in calls, each token is told
     once and in order, streamed as in one piece, and there are as many as the usage counts."""
     fields = say(tiers, text) | {"stop": [STOP]}
     answer = (await tiers.post("chat/completions", **fields)).json()
@@ -91,7 +91,7 @@ async def test_no_log_probability_is_lost_or_doubled(
 
 @pytest.mark.parametrize("text", ["I see <tool_ca", "<thi", "<tool_call>\n{"])
 async def test_a_tag_that_is_cut_is_text(tiers: Tiers, text: str) -> None:
-    """T18: where the stream ends inside a tag, what was held back is content, with its log probabilities."""
+    """Where the stream ends inside a tag, what was held back is content, with its log probabilities."""
     fields = say(tiers, text, ends=False)
     answer = (await tiers.post("chat/completions", **fields)).json()["choices"][0]
     got = Streamed(await tiers.chunks("chat/completions", **fields))
@@ -101,7 +101,7 @@ async def test_a_tag_that_is_cut_is_text(tiers: Tiers, text: str) -> None:
 
 
 async def test_the_first_token_after_reasoning_is_kept(tiers: Tiers) -> None:
-    """T18: the answer begins with the token right after the closing tag."""
+    """The answer begins with the token right after the closing tag."""
     got = Streamed(await tiers.chunks("chat/completions", **say(tiers, "<think>a</think>Yes, it is.")))
     assert (got.reasoning, got.content) == ("a", "Yes, it is.")
 
@@ -110,7 +110,7 @@ async def test_the_first_token_after_reasoning_is_kept(tiers: Tiers) -> None:
     "content", ["<think>\nWell", [{"type": "text", "text": "<think>"}, {"type": "text", "text": "Well"}]]
 )
 async def test_a_continued_message_may_be_inside_its_reasoning(tiers: Tiers, content: Any) -> None:
-    """T21: a final message of text or of parts is gone on with, and its reasoning is reasoning until it is closed."""
+    """A final message of text or of parts is gone on with, and its reasoning is reasoning until it is closed."""
     fields = say(tiers, ", yes.</think>No.") | {"continue_final_message": True}
     fields["messages"] = [*fields["messages"], {"role": "assistant", "content": content}]
     got = Streamed(await tiers.chunks("chat/completions", **fields))
@@ -123,7 +123,7 @@ async def test_a_continued_message_may_be_inside_its_reasoning(tiers: Tiers, con
 
 @pytest.mark.parametrize("include", [False, True])
 async def test_a_stop_string_ends_all_alike(tiers: Tiers, include: bool) -> None:
-    """T13: where a stop string ends the content, log probabilities and usage end with the token that completed it."""
+    """Where a stop string ends the content, log probabilities and usage end with the token that completed it."""
     fields = say(tiers, f"<think>a</think>Yes{STOP} and more") | {"stop": [STOP], "include_stop_str_in_output": include}
     answer = (await tiers.post("chat/completions", **fields)).json()
     got = Streamed(await tiers.chunks("chat/completions", **fields))

@@ -69,7 +69,7 @@ async def test_many_generations_share_the_link(tier: TextTier, link: TextLink) -
 
 
 async def test_a_stop_string_ends_one_choice_while_the_others_go_on(tier: TextTier, link: TextLink) -> None:
-    """T14: of three choices the one with the stop string is cancelled at the engine within 1 s; its text, ids and
+    """Of three choices the one with the stop string is cancelled at the engine within 1 s; its text, ids and
     counts end there, and the other two go on."""
     tier.engine.lines.by_seed |= {
         7: tier.encode("on and on"),

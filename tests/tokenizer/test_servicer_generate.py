@@ -62,7 +62,7 @@ async def test_a_chat_in_text_out(tier: TextTier) -> None:
 
 
 async def test_a_split_character_comes_whole(tier: TextTier) -> None:
-    """T1: an emoji over three tokens of three steps comes as one character, with the ids that completed it."""
+    """An emoji over three tokens of three steps comes as one character, with the ids that completed it."""
     ids = tier.encode("a \N{LLAMA}b")
     answer = await tier.generate(asking(ids))
     assert [(list(delta.token_ids), delta.text) for delta in answer.deltas] == [
@@ -75,7 +75,7 @@ async def test_a_split_character_comes_whole(tier: TextTier) -> None:
 
 
 async def test_a_cut_character_is_one_replacement(tier: TextTier) -> None:
-    """T3: where max_tokens cuts a character, the text ends with one U+FFFD."""
+    """Where max_tokens cuts a character, the text ends with one U+FFFD."""
     ids = tier.encode("ok \N{LLAMA}")
     answer = await tier.generate(asking(ids, sampling_params=sampling(max_tokens=len(ids) - 1)))
     assert answer.text() == "ok \ufffd"
@@ -85,7 +85,7 @@ async def test_a_cut_character_is_one_replacement(tier: TextTier) -> None:
 
 @pytest.mark.parametrize("include", [False, True])
 async def test_a_stop_string_ends_the_stream(tier: TextTier, include: bool) -> None:
-    """T13, T14: the text ends before or with it, the engine stops within 1 s, the finish names it, counts agree."""
+    """The text ends before or with it, the engine stops within 1 s, the finish names it, counts agree."""
     ids = tier.encode("go on and stop there and go on")
     params = endless()
     answer = await tier.generate(
@@ -118,7 +118,7 @@ async def test_the_end_token_is_no_text(tier: TextTier, include: bool, skip: boo
 
 
 async def test_choices_are_seeded_apart(tier: TextTier) -> None:
-    """A1: n choices with one seed are n streams with seeds that follow, wrapping at 2^63; each has one finish."""
+    """N choices with one seed are n streams with seeds that follow, wrapping at 2^63; each has one finish."""
     before = len(tier.engine.lines.requests)
     answer = await tier.generate(
         asking(tier.encode("three of them"), n=3, sampling_params=sampling(seed=2**63 - 2, temperature=1.0))
@@ -131,7 +131,7 @@ async def test_choices_are_seeded_apart(tier: TextTier) -> None:
 
 
 async def test_parameters_reach_the_engine_unchanged(tier: TextTier) -> None:
-    """A12: what the request says of sampling is what the engine gets."""
+    """What the request says of sampling is what the engine gets."""
     await tier.generate(
         asking(
             tier.encode("so"),
@@ -162,7 +162,7 @@ async def test_parameters_reach_the_engine_unchanged(tier: TextTier) -> None:
 
 
 async def test_two_requests_may_have_one_id(tier: TextTier) -> None:
-    """A5: both are served."""
+    """Both are served."""
     requests = [asking(tier.encode(text), request_id="same") for text in ("first", "second")]
     answers = await asyncio.gather(*map(tier.generate, requests))
     assert [answer.text() for answer in answers] == ["first", "second"]

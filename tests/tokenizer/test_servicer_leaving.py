@@ -57,7 +57,7 @@ async def tier(running: TextTier) -> AsyncIterator[TextTier]:
 @pytest.mark.parametrize("phase", ["queued", "decoding", "encoding"])
 @pytest.mark.parametrize("way", ["cancel", "deadline"])
 async def test_leaving_frees_the_engine(tier: TextTier, phase: str, way: str) -> None:
-    """A4: within 1 s of a client's cancel or of its call's deadline both tiers are free, whatever the phase, and a
+    """Within 1 s of a client's cancel or of its call's deadline both tiers are free, whatever the phase, and a
     request right behind is served at once."""
     others = [
         tier.stub.Generate(asking([500], sampling_params=endless())) for _ in range(64 if phase == "queued" else 0)
@@ -110,7 +110,7 @@ async def test_a_deadline_is_told_though_a_large_prompt_is_being_encoded(tier: T
 
 
 async def test_a_large_prompt_does_not_hold_up_other_streams(tier: TextTier) -> None:
-    """T23: while megabytes are encoded and refused, the deltas of another stream keep flowing."""
+    """While megabytes are encoded and refused, the deltas of another stream keep flowing."""
     text = text_pb2.TextPrompt(text=hard_text(1_000_000))
     gaps: list[float] = []
     async with tier.streaming(asking([500], sampling_params=endless())) as call:
@@ -180,7 +180,7 @@ async def test_a_full_service_refuses(smollm2: Path) -> None:
 
 
 async def test_a_lost_engine_is_told_and_found_again(smollm2: Path) -> None:
-    """A6: the tokens so far, then an error and no finish; requests meanwhile are refused as unavailable, later ones
+    """The tokens so far, then an error and no finish; requests meanwhile are refused as unavailable, later ones
     served."""
     async with running_engine(smollm2) as engine:
         port = engine.port

@@ -77,7 +77,7 @@ def reasoning(answer: Answer) -> str:
 
 
 async def test_reasoning_content_and_calls(tier: TextTier) -> None:
-    """A7: over Generate and over the link alike, each part comes as its own, token by token, with the reason."""
+    """Over Generate and over the link alike, each part comes as its own, token by token, with the reason."""
     request = text_pb2.GenerateRequest(
         chat=chat_pb2.ChatPrompt(messages=[USER], tools=[TOOL]),
         sampling_params=say(tier, f"<think>\nHm.\n</think>\n\nI look.\n{CALL}\n{CALL}"),
@@ -144,7 +144,7 @@ async def test_no_parallel_calls(tier: TextTier) -> None:
 
 
 async def test_log_probabilities_go_with_their_tokens(tier: TextTier) -> None:
-    """T17: none lost and none doubled, in reasoning and calls too."""
+    """None lost and none doubled, in reasoning and calls too."""
     params = say(tier, f"<think>Hm.</think>I look.{CALL}")
     params.logprobs = 1
     chat = chat_pb2.ChatPrompt(messages=[USER], tools=[TOOL])

@@ -36,7 +36,7 @@ def first_stop(stops: list[str], text: str) -> tuple[str, int] | None:
 
 @given(_STOPS, st.lists(_TEXT, max_size=8), st.booleans())
 def test_text_ends_where_the_reference_says(stops: list[str], chunks: list[str], include: bool) -> None:
-    """T10, T13, T24: for any stops and any split, the text, the stop and the place are those of a plain search."""
+    """For any stops and any split, the text, the stop and the place are those of a plain search."""
     texts, match = feed_all(stops, chunks, include)
     whole = "".join(chunks)
     expected = first_stop(stops, whole)
@@ -55,7 +55,7 @@ def test_text_ends_where_the_reference_says(stops: list[str], chunks: list[str],
 
 @given(_STOPS, st.lists(_TEXT, max_size=8))
 def test_only_a_beginning_of_a_stop_is_held_back(stops: list[str], chunks: list[str]) -> None:
-    """T12: what is held is exactly the longest suffix that is a proper prefix of a stop."""
+    """What is held is exactly the longest suffix that is a proper prefix of a stop."""
     matcher = StopStrings(stops).matcher()
     seen = shown = ""
     for chunk in chunks:
@@ -72,15 +72,15 @@ def test_only_a_beginning_of_a_stop_is_held_back(stops: list[str], chunks: list[
 @pytest.mark.parametrize(
     ("stops", "chunks", "include", "texts", "match"),
     [
-        # T9: nothing leaks of a stop that comes in pieces.
+        # Nothing leaks of a stop that comes in pieces.
         (["\nUser:"], ["Hi", "\nUser", ":"], False, ["Hi", "", ""], StopMatch("\nUser:", 1)),
-        # T10: the stop completed first wins.
+        # The stop completed first wins.
         (["abcd", "bc"], ["abcd"], False, ["a"], StopMatch("bc", 3)),
-        # T10 at the same end: the longest.
+        # Of two at the same end the longest.
         (["b", "ab"], ["ab"], False, [""], StopMatch("ab", 2)),
-        # T11: the held text comes out at the end.
+        # The held text comes out at the end.
         (["\nUser:"], ["Hi\nUse"], False, ["Hi", "\nUse"], None),
-        # T13: the rest of the token goes, with and without the stop.
+        # The rest of the token goes, with and without the stop.
         (["###"], ["so## #", "## more"], False, ["so## ", ""], StopMatch("###", 2)),
         (["###"], ["so## #", "## more"], True, ["so## ", "###"], StopMatch("###", 2)),
         # No stops: nothing is held.
@@ -128,7 +128,7 @@ def test_bad_stops_are_refused(stops: list[str], words: str) -> None:
 @pytest.mark.parametrize("piece", [1, 200_000])
 @pytest.mark.parametrize("stops", [["a" * 1000 + "b"], ["b", "aab", "aaab"], ["ab" * 500, "a" * 1023 + "c"]])
 def test_matching_takes_linear_time(stops: list[str], piece: int) -> None:
-    """T23: four times the text takes about four times as long, also where nearly all of it begins a stop."""
+    """Four times the text takes about four times as long, also where nearly all of it begins a stop."""
     compiled = StopStrings(stops)
 
     def seconds(length: int) -> float:

@@ -16,7 +16,7 @@ from tests.tokenizer.small_tokenizers import wordpiece
 
 
 def test_a_chat_has_the_ids_that_the_model_was_trained_on(tokenizer_of: TokenizerOf) -> None:
-    """SmolLM2: each control token is one id, and nothing is added around the template's text (T19)."""
+    """SmolLM2: each control token is one id, and nothing is added around the template's text."""
     tokenizer = tokenizer_of(SMOLLM2)
     token_ids = tokenizer.encode_segments(tokenizer.render_chat([{"role": "user", "content": "Hi"}]))
     text = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -27,7 +27,7 @@ def test_a_chat_has_the_ids_that_the_model_was_trained_on(tokenizer_of: Tokenize
 
 @pytest.mark.parametrize("name", ["llama3_1", "gemma3", "mistral_nemo", "deepseek_v3"])
 def test_a_chat_has_one_bos(name: str, files_of: FilesOf, tokenizer_of: TokenizerOf) -> None:
-    """T19: the template prints BOS and the tokenizer would add it too; a chat has it once, where it begins."""
+    """The template prints BOS and the tokenizer would add it too; a chat has it once, where it begins."""
     tokenizer = tokenizer_of(name)
     text = special_token_texts(files_of(name))["bos_token"]
     (bos,) = [token.id for token in tokenizer.table.added_tokens if token.content == text]
@@ -50,7 +50,7 @@ def test_text_survives_the_round_trip(name: str, tokenizer_of: TokenizerOf) -> N
 
 
 def test_other_threads_run_while_much_is_decoded(tokenizer_of: TokenizerOf) -> None:
-    """T23: a million ids are decoded in pieces, also where the reference decodes, which keeps the interpreter."""
+    """A million ids are decoded in pieces, also where the reference decodes, which keeps the interpreter."""
     other = TextTokenizer(TokenizerFiles({"tokenizer.json": wordpiece().to_str().encode()}))
     for tokenizer in (tokenizer_of(SMOLLM2), other):
         token_ids, shares = list(range(20, 70)) * 20_000, []

@@ -89,7 +89,7 @@ def test_an_added_token_outside_the_alphabet_is_raw_text() -> None:
 
 
 def test_a_logprob_shows_the_bytes_of_a_split_character(tokenizer_of: TokenizerOf) -> None:
-    """T16: each token has its own bytes, also where it is no whole character."""
+    """Each token has its own bytes, also where it is no whole character."""
     token_bytes = tokenizer_of("qwen3").table.token_bytes
     assert [list(token_bytes[token_id]) for token_id in (11162, 99, 247)] == [[32, 240, 159], [166], [153]]
 

@@ -60,7 +60,7 @@ def token_text(service: Service, token_ids: list[int]) -> list[str]:
 
 
 def test_chat(service: Service) -> None:
-    """T16, T17: a chat's tokens have their own bytes, the greedy one is the most likely, and together they are the
+    """A chat's tokens have their own bytes, the greedy one is the most likely, and together they are the
     text and the end token; the stream tells the same, each in the chunk of its text."""
     choice = post(service, "chat/completions", **CHAT)["choices"][0]
     content = choice["logprobs"]["content"]
@@ -108,7 +108,7 @@ def test_completion_is_the_engines(service: Service) -> None:
 
 
 def test_echo_with_logprobs(service: Service) -> None:
-    """A9: the prompt comes first with its tokens' numbers, the first of them null; offsets count characters of the
+    """The prompt comes first with its tokens' numbers, the first of them null; offsets count characters of the
     text, also around a split one; the stream tells the same."""
     body = COMPLETION | {"echo": True}
     choice = post(service, "completions", **body)["choices"][0]
@@ -134,7 +134,7 @@ def test_echo_with_logprobs(service: Service) -> None:
 
 @pytest.mark.parametrize("prompt", ["Hello 😀 world", [504, 3575, 282, 4649]])
 def test_the_prompt_alone(service: Service, prompt: Any) -> None:
-    """A9: max_tokens 0 with echo gives the prompt and its log probabilities, and nothing is generated."""
+    """`max_tokens` 0 with echo gives the prompt and its log probabilities, and nothing is generated."""
     answer = post(service, "completions", prompt=prompt, max_tokens=0, echo=True, logprobs=1)
     (choice,) = answer["choices"]
     assert choice["text"] == ("Hello 😀 world" if isinstance(prompt, str) else "The capital of France")
@@ -146,7 +146,7 @@ def test_the_prompt_alone(service: Service, prompt: Any) -> None:
 
 
 def test_logprobs_end_with_the_stop_string(service: Service) -> None:
-    """T13: where a stop string ends the text, tokens told, ids counted and usage agree."""
+    """Where a stop string ends the text, tokens told, ids counted and usage agree."""
     answer = post(service, "chat/completions", **CHAT, stop=["capital of Fr"])
     (choice,) = answer["choices"]
     assert choice["message"]["content"] == "The "
@@ -169,7 +169,7 @@ def test_openais_client_reads_them(service: Service) -> None:
 
 
 def test_suffix_is_refused_by_name(service: Service) -> None:
-    """A9: this model has no tokens to fill in the middle with, and says so."""
+    """This model has no tokens to fill in the middle with, and says so."""
     body = {"model": service.model, "prompt": "def f(x):\n", "suffix": "\n    return y"}
     response = httpx.post(f"{service.url}/v1/completions", json=body, timeout=30)
     assert response.status_code == 400

@@ -1,4 +1,4 @@
-"""A8: structured output of a real model through every name that callers use for it."""
+"""Structured output of a real model through every name that callers use for it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def streamed(client: openai.OpenAI, **fields: Any) -> tuple[list[tuple[str, str]
 
 @pytest.mark.parametrize("choice", [NAMED, "required"])
 def test_enforced_calls(client: openai.OpenAI, service: Service, choice: Any) -> None:
-    """A7: a named function, or any with `required`, is called with arguments that its schema allows; the stream's
+    """A named function, or any with `required`, is called with arguments that its schema allows; the stream's
     pieces make the same call, and nothing else is said."""
     fields: dict[str, Any] = {
         "model": service.model,

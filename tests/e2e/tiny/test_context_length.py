@@ -1,4 +1,4 @@
-"""A11: a prompt that does not fit the context, and one that just does."""
+"""A prompt that does not fit the context, and one that just does."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_errors_of_the_engine_name_the_callers_field(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_without_a_limit_the_answer_may_fill_the_context(service: Service, stream: bool) -> None:
-    """A10: max_tokens left out means the rest of the context, on both endpoints, and no library's default."""
+    """`max_tokens` left out means the rest of the context, on both endpoints, and no library's default."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("completions", {"prompt": [500] * (CONTEXT - 40)}),
         ("chat/completions", {"messages": [{"role": "user", "content": " a" * (CONTEXT - 100)}]}),

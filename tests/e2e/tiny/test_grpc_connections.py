@@ -1,4 +1,4 @@
-"""A13, A14: what the gRPC ports of the running service take: idle connections with pings, and large messages."""
+"""What the gRPC ports of the running service take: idle connections with pings, and large messages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def plain_server() -> Iterator[str]:
 
 
 def test_idle_channels_may_ping(service: Service) -> None:
-    """A13: channels that ping far more often than each 10 s, without a call for as long as 20 pings, keep their
+    """Channels that ping far more often than each 10 s, without a call for as long as 20 pings, keep their
     connections on both ports and then serve a call; a server with gRPC's defaults ends such a connection."""
     with (
         plain_server() as plain,
@@ -106,7 +106,7 @@ def test_idle_channels_may_ping(service: Service) -> None:
 def test_large_messages(
     service: Service, address: Callable[[Service], str], method: str, request_: Callable[[], bytes]
 ) -> None:
-    """A14: a message above gRPC's usual 4 MB is served up to the limit, to the byte; the next one is
+    """A message above gRPC's usual 4 MB is served up to the limit, to the byte; the next one is
     RESOURCE_EXHAUSTED with both sizes, and the channel serves on."""
     request = request_()
     with grpc.insecure_channel(address(service), options=LARGE) as channel:

@@ -1,4 +1,4 @@
-"""A5: a caller's request id is a name for the logs alone."""
+"""A caller's request id is a name for the logs alone."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def alone(service: Service) -> list[dict[str, Any]]:
 
 
 def test_choices_are_numbered_by_prompt(service: Service, alone: list[dict[str, Any]]) -> None:
-    """A9: choice i * n + j is choice j of prompt i, with the text that the prompt gets alone; usage is the sum."""
+    """Choice i * n + j is choice j of prompt i, with the text that the prompt gets alone; usage is the sum."""
     answer = post(service, prompt=PROMPTS, n=2)
     assert [choice["index"] for choice in answer["choices"]] == [0, 1, 2, 3, 4, 5]
     texts = [one["choices"][0]["text"] for one in alone]
@@ -54,7 +54,7 @@ def test_choices_are_numbered_by_prompt(service: Service, alone: list[dict[str, 
 
 
 def test_streamed_with_echo(service: Service, alone: list[dict[str, Any]]) -> None:
-    """A9: streamed, each choice begins with its own prompt, goes on as alone and ends once."""
+    """Streamed, each choice begins with its own prompt, goes on as alone and ends once."""
     streamed = chunks(service, prompt=PROMPTS, echo=True)
     choices = [choice for chunk in streamed for choice in chunk["choices"]]
     for index, (prompt, one) in enumerate(zip(PROMPTS, alone, strict=True)):
@@ -65,7 +65,7 @@ def test_streamed_with_echo(service: Service, alone: list[dict[str, Any]]) -> No
 
 
 def test_lists_of_token_ids(service: Service) -> None:
-    """A9: prompts as ids give what they give alone."""
+    """Prompts as ids give what they give alone."""
     prompts = [[500, 501, 502], [7000]]
     answer = post(service, prompt=prompts)
     assert [choice["text"] for choice in answer["choices"]] == [
@@ -86,7 +86,7 @@ def test_one_bad_prompt_fails_the_request(service: Service) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_leaving_cancels_all(service: Service, stream: bool) -> None:
-    """A3: when the caller of 16 prompts leaves, all of them stop within a second."""
+    """When the caller of 16 prompts leaves, all of them stop within a second."""
     wait_until(service.is_idle, 5, "something still runs")
     caller = HttpCaller(service, [[500 + number] for number in range(16)], 2000, stream=stream)
     running = "vllm:num_requests_running"
@@ -96,7 +96,7 @@ def test_leaving_cancels_all(service: Service, stream: bool) -> None:
 
 
 def test_three_choices_streamed(service: Service) -> None:
-    """A1, A2: three indices, each with role, text and one end; usage grows, counts the prompt once and ends as the
+    """Three indices, each with role, text and one end; usage grows, counts the prompt once and ends as the
     final usage, which the last chunk tells."""
     streamed = chunks(
         service,

@@ -1,4 +1,4 @@
-"""A12: each sampling parameter reaches vLLM through HTTP and has its effect there."""
+"""Each sampling parameter reaches vLLM through HTTP and has its effect there."""
 
 from __future__ import annotations
 

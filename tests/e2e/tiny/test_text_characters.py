@@ -29,7 +29,7 @@ def ids_of(reference: Tokenizer, text: str) -> list[int]:
 
 @pytest.mark.parametrize("text", [f"a {LLAMA}b", FAMILY, CHINESE, "so \ufffd", f"\ufffd{LLAMA}"])
 def test_characters_come_whole(service: Service, reference: Tokenizer, text: str) -> None:
-    """T1, T2, T4: split emoji, families of them and Chinese come code point by code point, U+FFFD only where the model
+    """Split emoji, families of them and Chinese come code point by code point, U+FFFD only where the model
     says it, streamed as in one piece and over gRPC."""
     ids = ids_of(reference, text)
     assert len(ids) > len(text) or text == "so \ufffd"
@@ -40,7 +40,7 @@ def test_characters_come_whole(service: Service, reference: Tokenizer, text: str
 
 
 def test_a_character_that_is_cut_is_one_replacement(service: Service, reference: Tokenizer) -> None:
-    """T3: where max_tokens cuts a character, the text ends with one U+FFFD, streamed and not alike."""
+    """Where max_tokens cuts a character, the text ends with one U+FFFD, streamed and not alike."""
     ids = ids_of(reference, f"ok {LLAMA}")
     for cut in (1, 2):
         expected = "ok \ufffd"
@@ -51,7 +51,7 @@ def test_a_character_that_is_cut_is_one_replacement(service: Service, reference:
 
 
 def test_log_probabilities_of_a_split_character(service: Service, reference: Tokenizer) -> None:
-    """T16: each token has its own bytes, and its string is that of its bytes, not of the delta."""
+    """Each token has its own bytes, and its string is that of its bytes, not of the delta."""
     ids = ids_of(reference, f"a {LLAMA}")
     called = over_grpc(service, ids, sampling={"logprobs": 0})
     own = [list(token) for delta in called.deltas for token in delta.logprobs.token_bytes]
@@ -63,7 +63,7 @@ def test_log_probabilities_of_a_split_character(service: Service, reference: Tok
 
 @pytest.mark.parametrize(("skip", "text"), [(True, "Hello world"), (False, "Hello<|im_start|> world<|im_start|>")])
 def test_special_tokens_in_mid_text(service: Service, reference: Tokenizer, skip: bool, text: str) -> None:
-    """T8: they are hidden or shown as they are asked for, and no space is added around them."""
+    """They are hidden or shown as they are asked for, and no space is added around them."""
     ids = [*ids_of(reference, "Hello"), 1, *ids_of(reference, " world"), 1]
     flowing = streamed(service, ids, skip_special_tokens=skip)
     assert flowing.text == in_one_piece(service, ids, skip_special_tokens=skip).text == text
@@ -73,7 +73,7 @@ def test_special_tokens_in_mid_text(service: Service, reference: Tokenizer, skip
 
 @pytest.mark.parametrize("skip", [True, False])
 def test_an_end_token_that_does_not_end(service: Service, reference: Tokenizer, skip: bool) -> None:
-    """T8: with ignore_eos the end token is a special token like any other."""
+    """With ignore_eos the end token is a special token like any other."""
     (hello,) = ids_of(reference, "Hello")
     # No grammar takes the end token; the highest bias decides.
     forced = {"structured_outputs": None, "allowed_token_ids": [END, hello], "logit_bias": {str(END): 100}}
@@ -85,7 +85,7 @@ def test_an_end_token_that_does_not_end(service: Service, reference: Tokenizer, 
 
 @pytest.mark.parametrize("end", [f"ok {LLAMA}", "ok \ufffd"])
 def test_nothing_of_the_prompt_is_said_again(service: Service, reference: Tokenizer, end: str) -> None:
-    """T6: after a prompt that ends inside a character or with U+FFFD the first delta is the output's own text, and with
+    """After a prompt that ends inside a character or with U+FFFD the first delta is the output's own text, and with
     the prompt echoed it follows that."""
     ids = ids_of(reference, "Hello")
     prompt = [*PROMPT, *ids_of(reference, end)]

@@ -1,4 +1,4 @@
-"""T24 on real vLLM: random ids, stops and settings give one text in every way."""
+"""On real vLLM, random ids, stops and settings give one text in every way."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def every_way(service: Service, ids: list[int], stops: list[str], include: bool 
 
 
 def test_nothing_of_a_stop_in_pieces_leaks(service: Service, reference: Tokenizer) -> None:
-    """T9: of a stop string in several tokens nothing is shown, and what comes after it is not said at all."""
+    """Of a stop string in several tokens nothing is shown, and what comes after it is not said at all."""
     ids = ids_of(reference, "Hi", "\nUser", ":", " more and more")
     answer = every_way(service, ids, ["\nUser:"])
     assert (answer.text, answer.finish_reason, answer.stop_reason) == ("Hi", "stop", "\nUser:")
@@ -50,13 +50,13 @@ def test_nothing_of_a_stop_in_pieces_leaks(service: Service, reference: Tokenize
 
 
 def test_the_stop_completed_first_wins(service: Service, reference: Tokenizer) -> None:
-    """T10: of abcd and bc in abcd, bc is complete first."""
+    """Of abcd and bc in abcd, bc is complete first."""
     answer = every_way(service, ids_of(reference, "a", "b", "c", "d"), ["abcd", "bc"])
     assert (answer.text, answer.stop_reason, answer.completion_tokens) == ("a", "bc", 3)
 
 
 def test_the_beginning_of_a_stop_is_shown_at_the_end(service: Service, reference: Tokenizer) -> None:
-    """T11: what was held back is text when the answer ends, by its length or by the end token."""
+    """What was held back is text when the answer ends, by its length or by the end token."""
     ids = ids_of(reference, "Hi", "\nUse")
     answer = every_way(service, ids, ["\nUser:"])
     assert (answer.text, answer.finish_reason, answer.stop_reason) == ("Hi\nUse", "length", None)
@@ -66,21 +66,21 @@ def test_the_beginning_of_a_stop_is_shown_at_the_end(service: Service, reference
 
 
 def test_only_a_beginning_of_a_stop_is_held_back(service: Service, reference: Tokenizer) -> None:
-    """T12: text that cannot become a stop goes out with its own token, held text with the next; none is empty."""
+    """Text that cannot become a stop goes out with its own token, held text with the next; none is empty."""
     flowing = streamed(service, ids_of(reference, "one", " #", " two", "#", "#"), stop=["###"], logprobs=None)
     assert flowing.deltas == ["one", " ", "# two", "##"]
 
 
 @pytest.mark.parametrize(("include", "text"), [(False, "so "), (True, "so th")])
 def test_a_stop_inside_a_token(service: Service, reference: Tokenizer, include: bool, text: str) -> None:
-    """T13: the rest of the token is no text, the token counts whole, and log probabilities end with it."""
+    """The rest of the token is no text, the token counts whole, and log probabilities end with it."""
     answer = every_way(service, ids_of(reference, "so", " there", " is"), ["th"], include)
     assert (answer.text, answer.tokens, answer.finish_reason) == (text, ["so", " there"], "stop")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_engine_stops_at_once(service: Service, reference: Tokenizer, stream: bool) -> None:
-    """T14: a stop string found in the tokenizer ends the request at the engine within a second, long before its length,
+    """A stop string found in the tokenizer ends the request at the engine within a second, long before its length,
     and the answer names it."""
     wait_until(service.is_idle, 30, "vLLM is not idle before the test")
     word = ids_of(reference, " go")
@@ -97,7 +97,7 @@ def test_the_engine_stops_at_once(service: Service, reference: Tokenizer, stream
 
 
 def test_stops_on_the_token_id_path(service: Service, reference: Tokenizer) -> None:
-    """T15: with a prompt of ids stop strings hold in every way that takes them, for each of several choices. The engine
+    """With a prompt of ids stop strings hold in every way that takes them, for each of several choices. The engine
     knows no text and has no field for them: its stop tokens are what holds there."""
     ids = ids_of(reference, "go on", " stop", " there")
     assert every_way(service, ids, [" stop"]).text == "go on"

@@ -68,7 +68,7 @@ def test_text_between_messages_is_content(harmony: NewParser) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_splits_do_not_matter(harmony: NewParser, data: st.DataObject) -> None:
-    """T18: any split gives the same parts."""
+    """Any split gives the same parts."""
     fragments = st.sampled_from([ANALYSIS, CALL, FINAL, *MARKS, "analysis", "final", "assistant", " é 🦙", "{}", "<|"])
     text = "".join(data.draw(st.lists(fragments, max_size=8)))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))

@@ -51,7 +51,7 @@ def written(arguments: Mapping[str, object], name: str = "f") -> str:
     ],
 )
 def test_calls(text: str, content: str, arguments: list[str]) -> None:
-    """A7: tags become calls whose arguments have the schema's types; forgotten tags lose nothing."""
+    """Tags become calls whose arguments have the schema's types; forgotten tags lose nothing."""
     outcome = parsed(coder, text)
     assert outcome.content == content
     assert outcome.named == [("f", one) for one in arguments]
@@ -72,7 +72,7 @@ def test_calls(text: str, content: str, arguments: list[str]) -> None:
     ],
 )
 def test_what_is_no_call_is_content(text: str) -> None:
-    """A7: no empty name; what begins as a call and is none comes out whole, as content."""
+    """No empty name; what begins as a call and is none comes out whole, as content."""
     assert parsed(coder, text) == Outcome(content=text)
 
 
@@ -91,7 +91,7 @@ def test_what_is_cut_off_stays_cut_off(text: str, arguments: str) -> None:
 
 
 def test_arguments_stream_as_they_come() -> None:
-    """A7: id and name come once, with the first argument; a string's characters at once, another value at its end."""
+    """Id and name come once, with the first argument; a string's characters at once, another value at its end."""
     parser = coder(lambda: "id0")
     assert parser.feed("<tool_call>\n<function=f>\n<parameter=s") == []
     assert parser.feed(">\n") == [ToolCallPiece(0, '{"s": ', "id0", "f")]

@@ -34,7 +34,7 @@ def opened(_: NewId) -> OutputParser:
     ],
 )
 def test_the_model_opens_it(text: str, reasoning: str, content: str) -> None:
-    """T18: text between the tags at the start is reasoning, the first character after them is kept, and a tag that
+    """Text between the tags at the start is reasoning, the first character after them is kept, and a tag that
     was cut off is flushed."""
     assert parsed(closed, text) == Outcome(content, reasoning)
 

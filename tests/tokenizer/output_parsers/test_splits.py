@@ -82,7 +82,7 @@ def split_texts(draw: st.DrawFn) -> list[str]:
 @settings(max_examples=700, deadline=None)
 @given(split_texts())
 def test_splits_do_not_matter_and_nothing_is_lost(new_parser: NewParser, pieces: list[str]) -> None:
-    """T18: any split gives the same parts, and a text without a call comes back to the last character."""
+    """Any split gives the same parts, and a text without a call comes back to the last character."""
     text = "".join(pieces)
     whole, split = parse(new_parser, [text]), parse(new_parser, pieces)
     assert whole == split
@@ -96,7 +96,7 @@ def test_splits_do_not_matter_and_nothing_is_lost(new_parser: NewParser, pieces:
 
 @pytest.mark.parametrize("new_parser", PARSERS)
 def test_plain_text_is_held_no_longer_than_a_tag_may_begin(new_parser: NewParser) -> None:
-    """T12's rule for tags: ordinary text comes out at once, and only a proper prefix of a tag is held."""
+    """As with stop strings, ordinary text comes out at once, and only a proper prefix of a tag is held."""
     parser = new_parser(lambda: "id")
     if new_parser is opened_hermes:
         parser.feed("</think>")

@@ -51,19 +51,19 @@ def test_hermes_calls(text: str, content: str, calls: int) -> None:
 )
 @pytest.mark.parametrize("end", ["</tool_call>", ""])
 def test_what_is_no_call_is_content(inside: str, end: str) -> None:
-    """A7: no empty name; what begins as a call and is none comes out whole, as content."""
+    """No empty name; what begins as a call and is none comes out whole, as content."""
     text = f"Look: <tool_call>\n{inside}{end}"
     assert parsed(HermesParser, text) == Outcome(content=text)
 
 
 def test_a_tag_cut_off_is_flushed() -> None:
-    """T18: a stream that ends inside a tag loses nothing of it."""
+    """A stream that ends inside a tag loses nothing of it."""
     assert parsed(HermesParser, "Well <tool_ca") == Outcome(content="Well <tool_ca")
     assert parsed(HermesParser, "  \n") == Outcome(content="  \n")
 
 
 def test_arguments_stream_as_they_come() -> None:
-    """A7: id and name come once, as soon as the arguments begin, then each piece of the arguments at once."""
+    """Id and name come once, as soon as the arguments begin, then each piece of the arguments at once."""
     parser = HermesParser(lambda: "id0")
     assert parser.feed('<tool_call>{"name": "f", "argu') == []
     assert parser.feed('ments": {"a": "') == [ToolCallPiece(0, '{"a": "', "id0", "f")]
