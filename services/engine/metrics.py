@@ -88,7 +88,7 @@ class ModelMetrics:
         if tokens:
             self._generation_tokens.inc(tokens)
         if load is not None:
-            self._load = load
+            self.set_load(load)
 
     def finished(self, reason: str, seconds: float) -> None:
         """A choice ended, `seconds` after its arrival."""
