@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/chat.proto\x12\x12streamomni.text.v1\"\xaf\x03\n\nChatPrompt\x12\x31\n\x08messages\x18\x01 \x03(\x0b\x32\x1f.streamomni.text.v1.ChatMessage\x12\'\n\x05tools\x18\x02 \x03(\x0b\x32\x18.streamomni.text.v1.Tool\x12\x33\n\x0btool_choice\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.ToolChoice\x12 \n\x13parallel_tool_calls\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\"\n\x15\x61\x64\x64_generation_prompt\x18\x05 \x01(\x08H\x01\x88\x01\x01\x12\x1e\n\x16\x63ontinue_final_message\x18\x06 \x01(\x08\x12&\n\x19\x63hat_template_kwargs_json\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1d\n\x10reasoning_effort\x18\x08 \x01(\tH\x03\x88\x01\x01\x42\x16\n\x14_parallel_tool_callsB\x18\n\x16_add_generation_promptB\x1c\n\x1a_chat_template_kwargs_jsonB\x13\n\x11_reasoning_effort\"\x89\x02\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x31\n\x05parts\x18\x03 \x01(\x0b\x32 .streamomni.text.v1.ContentPartsH\x00\x12\x11\n\x04name\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x30\n\ntool_calls\x18\x05 \x03(\x0b\x32\x1c.streamomni.text.v1.ToolCall\x12\x19\n\x0ctool_call_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x16\n\treasoning\x18\x07 \x01(\tH\x03\x88\x01\x01\x42\t\n\x07\x63ontentB\x07\n\x05_nameB\x0f\n\r_tool_call_idB\x0c\n\n_reasoning\">\n\x0c\x43ontentParts\x12.\n\x05parts\x18\x01 \x03(\x0b\x32\x1f.streamomni.text.v1.ContentPart\"U\n\x0b\x43ontentPart\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12.\n\x05media\x18\x02 \x01(\x0b\x32\x1d.streamomni.text.v1.MediaPartH\x00\x42\x06\n\x04part\"&\n\tMediaPart\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\"g\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x0b\x64\x65scription\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x17\n\x0fparameters_json\x18\x03 \x01(\t\x12\x0e\n\x06strict\x18\x04 \x01(\x08\x42\x0e\n\x0c_description\"\xb8\x01\n\nToolChoice\x12\x31\n\x04mode\x18\x01 \x01(\x0e\x32#.streamomni.text.v1.ToolChoice.Mode\x12\x15\n\rfunction_name\x18\x02 \x01(\t\"`\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\r\n\tMODE_NONE\x10\x01\x12\r\n\tMODE_AUTO\x10\x02\x12\x11\n\rMODE_REQUIRED\x10\x03\x12\x11\n\rMODE_FUNCTION\x10\x04\"<\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"j\n\rToolCallDelta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0f\n\x02id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\tB\x05\n\x03_idB\x07\n\x05_nameb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/chat.proto\x12\x12streamomni.text.v1\"\xea\x03\n\nChatPrompt\x12\x31\n\x08messages\x18\x01 \x03(\x0b\x32\x1f.streamomni.text.v1.ChatMessage\x12\'\n\x05tools\x18\x02 \x03(\x0b\x32\x18.streamomni.text.v1.Tool\x12\x33\n\x0btool_choice\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.ToolChoice\x12 \n\x13parallel_tool_calls\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\"\n\x15\x61\x64\x64_generation_prompt\x18\x05 \x01(\x08H\x01\x88\x01\x01\x12\x1e\n\x16\x63ontinue_final_message\x18\x06 \x01(\x08\x12&\n\x19\x63hat_template_kwargs_json\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1d\n\x10reasoning_effort\x18\x08 \x01(\tH\x03\x88\x01\x01\x12\x39\n\x0e\x63ontext_policy\x18\t \x01(\x0b\x32!.streamomni.text.v1.ContextPolicyB\x16\n\x14_parallel_tool_callsB\x18\n\x16_add_generation_promptB\x1c\n\x1a_chat_template_kwargs_jsonB\x13\n\x11_reasoning_effort\"\xb1\x01\n\rContextPolicy\x12\x34\n\x04kind\x18\x01 \x01(\x0e\x32&.streamomni.text.v1.ContextPolicy.Kind\x12\x0f\n\x07summary\x18\x02 \x01(\t\"Y\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n\nKIND_ERROR\x10\x01\x12\x17\n\x13KIND_SLIDING_WINDOW\x10\x02\x12\x12\n\x0eKIND_SUMMARIZE\x10\x03\"\x89\x02\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x31\n\x05parts\x18\x03 \x01(\x0b\x32 .streamomni.text.v1.ContentPartsH\x00\x12\x11\n\x04name\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x30\n\ntool_calls\x18\x05 \x03(\x0b\x32\x1c.streamomni.text.v1.ToolCall\x12\x19\n\x0ctool_call_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x16\n\treasoning\x18\x07 \x01(\tH\x03\x88\x01\x01\x42\t\n\x07\x63ontentB\x07\n\x05_nameB\x0f\n\r_tool_call_idB\x0c\n\n_reasoning\">\n\x0c\x43ontentParts\x12.\n\x05parts\x18\x01 \x03(\x0b\x32\x1f.streamomni.text.v1.ContentPart\"U\n\x0b\x43ontentPart\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12.\n\x05media\x18\x02 \x01(\x0b\x32\x1d.streamomni.text.v1.MediaPartH\x00\x42\x06\n\x04part\"&\n\tMediaPart\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\"g\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x0b\x64\x65scription\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x17\n\x0fparameters_json\x18\x03 \x01(\t\x12\x0e\n\x06strict\x18\x04 \x01(\x08\x42\x0e\n\x0c_description\"\xb8\x01\n\nToolChoice\x12\x31\n\x04mode\x18\x01 \x01(\x0e\x32#.streamomni.text.v1.ToolChoice.Mode\x12\x15\n\rfunction_name\x18\x02 \x01(\t\"`\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\r\n\tMODE_NONE\x10\x01\x12\r\n\tMODE_AUTO\x10\x02\x12\x11\n\rMODE_REQUIRED\x10\x03\x12\x11\n\rMODE_FUNCTION\x10\x04\"<\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"j\n\rToolCallDelta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0f\n\x02id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\tB\x05\n\x03_idB\x07\n\x05_nameb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,23 +32,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'streamomni.text.v1.chat_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CHATPROMPT']._serialized_start=54
-  _globals['_CHATPROMPT']._serialized_end=485
-  _globals['_CHATMESSAGE']._serialized_start=488
-  _globals['_CHATMESSAGE']._serialized_end=753
-  _globals['_CONTENTPARTS']._serialized_start=755
-  _globals['_CONTENTPARTS']._serialized_end=817
-  _globals['_CONTENTPART']._serialized_start=819
-  _globals['_CONTENTPART']._serialized_end=904
-  _globals['_MEDIAPART']._serialized_start=906
-  _globals['_MEDIAPART']._serialized_end=944
-  _globals['_TOOL']._serialized_start=946
-  _globals['_TOOL']._serialized_end=1049
-  _globals['_TOOLCHOICE']._serialized_start=1052
-  _globals['_TOOLCHOICE']._serialized_end=1236
-  _globals['_TOOLCHOICE_MODE']._serialized_start=1140
-  _globals['_TOOLCHOICE_MODE']._serialized_end=1236
-  _globals['_TOOLCALL']._serialized_start=1238
-  _globals['_TOOLCALL']._serialized_end=1298
-  _globals['_TOOLCALLDELTA']._serialized_start=1300
-  _globals['_TOOLCALLDELTA']._serialized_end=1406
+  _globals['_CHATPROMPT']._serialized_end=544
+  _globals['_CONTEXTPOLICY']._serialized_start=547
+  _globals['_CONTEXTPOLICY']._serialized_end=724
+  _globals['_CONTEXTPOLICY_KIND']._serialized_start=635
+  _globals['_CONTEXTPOLICY_KIND']._serialized_end=724
+  _globals['_CHATMESSAGE']._serialized_start=727
+  _globals['_CHATMESSAGE']._serialized_end=992
+  _globals['_CONTENTPARTS']._serialized_start=994
+  _globals['_CONTENTPARTS']._serialized_end=1056
+  _globals['_CONTENTPART']._serialized_start=1058
+  _globals['_CONTENTPART']._serialized_end=1143
+  _globals['_MEDIAPART']._serialized_start=1145
+  _globals['_MEDIAPART']._serialized_end=1183
+  _globals['_TOOL']._serialized_start=1185
+  _globals['_TOOL']._serialized_end=1288
+  _globals['_TOOLCHOICE']._serialized_start=1291
+  _globals['_TOOLCHOICE']._serialized_end=1475
+  _globals['_TOOLCHOICE_MODE']._serialized_start=1379
+  _globals['_TOOLCHOICE_MODE']._serialized_end=1475
+  _globals['_TOOLCALL']._serialized_start=1477
+  _globals['_TOOLCALL']._serialized_end=1537
+  _globals['_TOOLCALLDELTA']._serialized_start=1539
+  _globals['_TOOLCALLDELTA']._serialized_end=1645
 # @@protoc_insertion_point(module_scope)

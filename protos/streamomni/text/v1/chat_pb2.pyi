@@ -33,6 +33,7 @@ class ChatPrompt(_message.Message):
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
     CHAT_TEMPLATE_KWARGS_JSON_FIELD_NUMBER: _builtins.int
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    CONTEXT_POLICY_FIELD_NUMBER: _builtins.int
     parallel_tool_calls: _builtins.bool
     """More than one call in an answer. Default true."""
     add_generation_prompt: _builtins.bool
@@ -57,6 +58,12 @@ class ChatPrompt(_message.Message):
     def tool_choice(self) -> Global___ToolChoice:
         """Whether and which functions it must call."""
 
+    @_builtins.property
+    def context_policy(self) -> Global___ContextPolicy:
+        """What happens when the conversation does not fit the context. Unset: the
+        request is refused.
+        """
+
     def __init__(
         self,
         *,
@@ -68,10 +75,11 @@ class ChatPrompt(_message.Message):
         continue_final_message: _builtins.bool = ...,
         chat_template_kwargs_json: _builtins.str | None = ...,
         reasoning_effort: _builtins.str | None = ...,
+        context_policy: Global___ContextPolicy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_chat_template_kwargs_json", b"_chat_template_kwargs_json", "_parallel_tool_calls", b"_parallel_tool_calls", "_reasoning_effort", b"_reasoning_effort", "add_generation_prompt", b"add_generation_prompt", "chat_template_kwargs_json", b"chat_template_kwargs_json", "parallel_tool_calls", b"parallel_tool_calls", "reasoning_effort", b"reasoning_effort", "tool_choice", b"tool_choice"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_chat_template_kwargs_json", b"_chat_template_kwargs_json", "_parallel_tool_calls", b"_parallel_tool_calls", "_reasoning_effort", b"_reasoning_effort", "add_generation_prompt", b"add_generation_prompt", "chat_template_kwargs_json", b"chat_template_kwargs_json", "context_policy", b"context_policy", "parallel_tool_calls", b"parallel_tool_calls", "reasoning_effort", b"reasoning_effort", "tool_choice", b"tool_choice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_chat_template_kwargs_json", b"_chat_template_kwargs_json", "_parallel_tool_calls", b"_parallel_tool_calls", "_reasoning_effort", b"_reasoning_effort", "add_generation_prompt", b"add_generation_prompt", "chat_template_kwargs_json", b"chat_template_kwargs_json", "continue_final_message", b"continue_final_message", "messages", b"messages", "parallel_tool_calls", b"parallel_tool_calls", "reasoning_effort", b"reasoning_effort", "tool_choice", b"tool_choice", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_chat_template_kwargs_json", b"_chat_template_kwargs_json", "_parallel_tool_calls", b"_parallel_tool_calls", "_reasoning_effort", b"_reasoning_effort", "add_generation_prompt", b"add_generation_prompt", "chat_template_kwargs_json", b"chat_template_kwargs_json", "context_policy", b"context_policy", "continue_final_message", b"continue_final_message", "messages", b"messages", "parallel_tool_calls", b"parallel_tool_calls", "reasoning_effort", b"reasoning_effort", "tool_choice", b"tool_choice", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_generation_prompt: _TypeAlias = _typing.Literal["add_generation_prompt"]  # noqa: Y015
     _WhichOneofArgType__add_generation_prompt: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt"]  # noqa: Y015
@@ -91,6 +99,61 @@ class ChatPrompt(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reasoning_effort) -> _WhichOneofReturnType__reasoning_effort | None: ...
 
 Global___ChatPrompt: _TypeAlias = ChatPrompt  # noqa: Y015
+
+@_typing.final
+class ContextPolicy(_message.Message):
+    """How a conversation that is too long is made to fit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ContextPolicy._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: ContextPolicy._Kind.ValueType  # 0
+        """Unset: as ERROR."""
+        KIND_ERROR: ContextPolicy._Kind.ValueType  # 1
+        """Refuse it."""
+        KIND_SLIDING_WINDOW: ContextPolicy._Kind.ValueType  # 2
+        """Leave out the oldest turns. System messages and the last user's turn stay."""
+        KIND_SUMMARIZE: ContextPolicy._Kind.ValueType  # 3
+        """The same, and what is left out goes into a summary that the model writes."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """Ways to make it fit."""
+
+    KIND_UNSPECIFIED: ContextPolicy.Kind.ValueType  # 0
+    """Unset: as ERROR."""
+    KIND_ERROR: ContextPolicy.Kind.ValueType  # 1
+    """Refuse it."""
+    KIND_SLIDING_WINDOW: ContextPolicy.Kind.ValueType  # 2
+    """Leave out the oldest turns. System messages and the last user's turn stay."""
+    KIND_SUMMARIZE: ContextPolicy.Kind.ValueType  # 3
+    """The same, and what is left out goes into a summary that the model writes."""
+
+    KIND_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    kind: Global___ContextPolicy.Kind.ValueType
+    """Which one."""
+    summary: _builtins.str
+    """With SUMMARIZE: the summary of what came before the first message given, as
+    an earlier ContextReport told it.
+    """
+    def __init__(
+        self,
+        *,
+        kind: Global___ContextPolicy.Kind.ValueType = ...,
+        summary: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextPolicy: _TypeAlias = ContextPolicy  # noqa: Y015
 
 @_typing.final
 class ChatMessage(_message.Message):

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
 from streamomni.engine.v1 import models_pb2 as _models_pb2
 from streamomni.engine.v1 import sampling_pb2 as _sampling_pb2
@@ -21,6 +22,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _FormatCheck:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FormatCheckEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FormatCheck.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FORMAT_CHECK_UNSPECIFIED: _FormatCheck.ValueType  # 0
+    """Unset: refused."""
+    FORMAT_CHECK_JSON: _FormatCheck.ValueType  # 1
+    """The whole text is one JSON value."""
+    FORMAT_CHECK_CODE_BLOCKS: _FormatCheck.ValueType  # 2
+    """Brackets and quotes of fenced code blocks are in pairs."""
+
+class FormatCheck(_FormatCheck, metaclass=_FormatCheckEnumTypeWrapper):
+    """A check of a text's form."""
+
+FORMAT_CHECK_UNSPECIFIED: FormatCheck.ValueType  # 0
+"""Unset: refused."""
+FORMAT_CHECK_JSON: FormatCheck.ValueType  # 1
+"""The whole text is one JSON value."""
+FORMAT_CHECK_CODE_BLOCKS: FormatCheck.ValueType  # 2
+"""Brackets and quotes of fenced code blocks are in pairs."""
+Global___FormatCheck: _TypeAlias = FormatCheck  # noqa: Y015
 
 @_typing.final
 class GenerateRequest(_message.Message):
@@ -44,6 +69,9 @@ class GenerateRequest(_message.Message):
     LORA_NAME_FIELD_NUMBER: _builtins.int
     DEADLINE_MS_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    FORMAT_CHECKS_FIELD_NUMBER: _builtins.int
+    STOP_AT_FORMAT_FAULT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """The caller's id, for logs of all tiers. Need not be unique; empty: one is made."""
     model: _builtins.str
@@ -70,6 +98,10 @@ class GenerateRequest(_message.Message):
     """
     traceparent: _builtins.str
     """W3C trace context of the caller."""
+    caller: _builtins.str
+    """Name of the caller's key, which output filters may be bound to. Empty: no key."""
+    stop_at_format_fault: _builtins.bool
+    """End a choice at its first format fault, with reason CONTENT_FILTER."""
     @_builtins.property
     def text(self) -> Global___TextPrompt:
         """Text to go on with."""
@@ -90,6 +122,10 @@ class GenerateRequest(_message.Message):
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Strings that end a choice, at most 4, none empty, at most 1024 characters each."""
 
+    @_builtins.property
+    def format_checks(self) -> _containers.RepeatedScalarFieldContainer[Global___FormatCheck.ValueType]:
+        """What the form of the text is checked for while it comes."""
+
     def __init__(
         self,
         *,
@@ -109,10 +145,13 @@ class GenerateRequest(_message.Message):
         lora_name: _builtins.str | None = ...,
         deadline_ms: _builtins.int | None = ...,
         traceparent: _builtins.str | None = ...,
+        caller: _builtins.str = ...,
+        format_checks: _abc.Iterable[Global___FormatCheck.ValueType] | None = ...,
+        stop_at_format_fault: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_salt", b"_cache_salt", "_deadline_ms", b"_deadline_ms", "_lora_name", b"_lora_name", "_n", b"_n", "_priority", b"_priority", "_skip_special_tokens", b"_skip_special_tokens", "_traceparent", b"_traceparent", "cache_salt", b"cache_salt", "chat", b"chat", "deadline_ms", b"deadline_ms", "lora_name", b"lora_name", "n", b"n", "priority", b"priority", "prompt", b"prompt", "sampling_params", b"sampling_params", "skip_special_tokens", b"skip_special_tokens", "text", b"text", "tokens", b"tokens", "traceparent", b"traceparent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_salt", b"_cache_salt", "_deadline_ms", b"_deadline_ms", "_lora_name", b"_lora_name", "_n", b"_n", "_priority", b"_priority", "_skip_special_tokens", b"_skip_special_tokens", "_traceparent", b"_traceparent", "cache_salt", b"cache_salt", "chat", b"chat", "deadline_ms", b"deadline_ms", "echo", b"echo", "include_stop_str_in_output", b"include_stop_str_in_output", "lora_name", b"lora_name", "model", b"model", "n", b"n", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling_params", b"sampling_params", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "text", b"text", "tokens", b"tokens", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_salt", b"_cache_salt", "_deadline_ms", b"_deadline_ms", "_lora_name", b"_lora_name", "_n", b"_n", "_priority", b"_priority", "_skip_special_tokens", b"_skip_special_tokens", "_traceparent", b"_traceparent", "cache_salt", b"cache_salt", "caller", b"caller", "chat", b"chat", "deadline_ms", b"deadline_ms", "echo", b"echo", "format_checks", b"format_checks", "include_stop_str_in_output", b"include_stop_str_in_output", "lora_name", b"lora_name", "model", b"model", "n", b"n", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling_params", b"sampling_params", "skip_special_tokens", b"skip_special_tokens", "stop", b"stop", "stop_at_format_fault", b"stop_at_format_fault", "text", b"text", "tokens", b"tokens", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cache_salt: _TypeAlias = _typing.Literal["cache_salt"]  # noqa: Y015
     _WhichOneofArgType__cache_salt: _TypeAlias = _typing.Literal["_cache_salt", b"_cache_salt"]  # noqa: Y015
@@ -262,6 +301,7 @@ class Started(_message.Message):
     PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     PROMPT_TEXT_FIELD_NUMBER: _builtins.int
     PROMPT_FIRST_TOKEN_BYTES_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt."""
     cached_tokens: _builtins.int
@@ -278,6 +318,10 @@ class Started(_message.Message):
     def prompt_logprobs(self) -> Global___TextLogprobs:
         """Log probabilities of the prompt's tokens from the second on, if asked for."""
 
+    @_builtins.property
+    def context(self) -> Global___ContextReport:
+        """What was done to make the conversation fit. Unset: nothing."""
+
     def __init__(
         self,
         *,
@@ -287,10 +331,11 @@ class Started(_message.Message):
         prompt_logprobs: Global___TextLogprobs | None = ...,
         prompt_text: _builtins.str | None = ...,
         prompt_first_token_bytes: _builtins.bytes | None = ...,
+        context: Global___ContextReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "context", b"context", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "cached_tokens", b"cached_tokens", "model", b"model", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes", "_prompt_text", b"_prompt_text", "cached_tokens", b"cached_tokens", "context", b"context", "model", b"model", "prompt_first_token_bytes", b"prompt_first_token_bytes", "prompt_logprobs", b"prompt_logprobs", "prompt_text", b"prompt_text", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__prompt_first_token_bytes: _TypeAlias = _typing.Literal["prompt_first_token_bytes"]  # noqa: Y015
     _WhichOneofArgType__prompt_first_token_bytes: _TypeAlias = _typing.Literal["_prompt_first_token_bytes", b"_prompt_first_token_bytes"]  # noqa: Y015
@@ -304,6 +349,131 @@ class Started(_message.Message):
 Global___Started: _TypeAlias = Started  # noqa: Y015
 
 @_typing.final
+class ContextReport(_message.Message):
+    """What was left out of a conversation to make it fit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    DROPPED_MESSAGES_FIELD_NUMBER: _builtins.int
+    DROPPED_TOKENS_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    policy: _chat_pb2.ContextPolicy.Kind.ValueType
+    """How."""
+    dropped_messages: _builtins.int
+    """Number of messages left out, the oldest that are no system messages."""
+    dropped_tokens: _builtins.int
+    """Prompt tokens that they would have taken."""
+    summary: _builtins.str
+    """With SUMMARIZE: the summary of all that was left out, now and before."""
+    def __init__(
+        self,
+        *,
+        policy: _chat_pb2.ContextPolicy.Kind.ValueType = ...,
+        dropped_messages: _builtins.int = ...,
+        dropped_tokens: _builtins.int = ...,
+        summary: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_messages", b"dropped_messages", "dropped_tokens", b"dropped_tokens", "policy", b"policy", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextReport: _TypeAlias = ContextReport  # noqa: Y015
+
+@_typing.final
+class FilterMatch(_message.Message):
+    """Text that an output filter did not let out as it was."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Action:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[FilterMatch._Action.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        ACTION_UNSPECIFIED: FilterMatch._Action.ValueType  # 0
+        """Unset."""
+        ACTION_MASK: FilterMatch._Action.ValueType  # 1
+        """Its characters were replaced."""
+        ACTION_STOP: FilterMatch._Action.ValueType  # 2
+        """The choice ended before it."""
+        ACTION_REPORT: FilterMatch._Action.ValueType  # 3
+        """Nothing but this report."""
+
+    class Action(_Action, metaclass=_ActionEnumTypeWrapper):
+        """What was done."""
+
+    ACTION_UNSPECIFIED: FilterMatch.Action.ValueType  # 0
+    """Unset."""
+    ACTION_MASK: FilterMatch.Action.ValueType  # 1
+    """Its characters were replaced."""
+    ACTION_STOP: FilterMatch.Action.ValueType  # 2
+    """The choice ended before it."""
+    ACTION_REPORT: FilterMatch.Action.ValueType  # 3
+    """Nothing but this report."""
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    action: Global___FilterMatch.Action.ValueType
+    """What was done."""
+    rule: _builtins.str
+    """Name of the rule that matched."""
+    start: _builtins.int
+    """Characters of the choice's text before the match."""
+    length: _builtins.int
+    """Number of characters that matched."""
+    def __init__(
+        self,
+        *,
+        action: Global___FilterMatch.Action.ValueType = ...,
+        rule: _builtins.str = ...,
+        start: _builtins.int = ...,
+        length: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "length", b"length", "rule", b"rule", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilterMatch: _TypeAlias = FilterMatch  # noqa: Y015
+
+@_typing.final
+class FormatFault(_message.Message):
+    """A place where the text breaks the form that it is checked for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECK_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    check: Global___FormatCheck.ValueType
+    """The check."""
+    position: _builtins.int
+    """Characters of the choice's text before it."""
+    message: _builtins.str
+    """What is wrong, on one line."""
+    def __init__(
+        self,
+        *,
+        check: Global___FormatCheck.ValueType = ...,
+        position: _builtins.int = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "message", b"message", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatFault: _TypeAlias = FormatFault  # noqa: Y015
+
+@_typing.final
 class Delta(_message.Message):
     """The next piece of a choice."""
 
@@ -315,6 +485,8 @@ class Delta(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    FILTER_MATCHES_FIELD_NUMBER: _builtins.int
+    FORMAT_FAULTS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Choice, 0 to n - 1."""
     text: _builtins.str
@@ -335,6 +507,14 @@ class Delta(_message.Message):
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ToolCallDelta]:
         """Next pieces of tool calls."""
 
+    @_builtins.property
+    def filter_matches(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilterMatch]:
+        """What output filters did in this piece."""
+
+    @_builtins.property
+    def format_faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormatFault]:
+        """Format faults that this piece showed."""
+
     def __init__(
         self,
         *,
@@ -344,10 +524,12 @@ class Delta(_message.Message):
         logprobs: Global___TextLogprobs | None = ...,
         reasoning: _builtins.str = ...,
         tool_calls: _abc.Iterable[_chat_pb2.ToolCallDelta] | None = ...,
+        filter_matches: _abc.Iterable[Global___FilterMatch] | None = ...,
+        format_faults: _abc.Iterable[Global___FormatFault] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "logprobs", b"logprobs", "reasoning", b"reasoning", "text", b"text", "token_ids", b"token_ids", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter_matches", b"filter_matches", "format_faults", b"format_faults", "index", b"index", "logprobs", b"logprobs", "reasoning", b"reasoning", "text", b"text", "token_ids", b"token_ids", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -409,6 +591,8 @@ class Finished(_message.Message):
     STOP_STRING_FIELD_NUMBER: _builtins.int
     STOP_TOKEN_ID_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    FILTER_MATCHES_FIELD_NUMBER: _builtins.int
+    FORMAT_FAULTS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Choice, 0 to n - 1."""
     reason: _sampling_pb2.FinishReason.ValueType
@@ -421,6 +605,14 @@ class Finished(_message.Message):
     def usage(self) -> _sampling_pb2.Usage:
         """Token counts of this choice."""
 
+    @_builtins.property
+    def filter_matches(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilterMatch]:
+        """All that output filters did in this choice, at most 1000 of them."""
+
+    @_builtins.property
+    def format_faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormatFault]:
+        """All format faults of this choice, at most 1000 of them."""
+
     def __init__(
         self,
         *,
@@ -429,10 +621,12 @@ class Finished(_message.Message):
         stop_string: _builtins.str = ...,
         stop_token_id: _builtins.int = ...,
         usage: _sampling_pb2.Usage | None = ...,
+        filter_matches: _abc.Iterable[Global___FilterMatch] | None = ...,
+        format_faults: _abc.Iterable[Global___FormatFault] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["matched_stop", b"matched_stop", "stop_string", b"stop_string", "stop_token_id", b"stop_token_id", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "matched_stop", b"matched_stop", "reason", b"reason", "stop_string", b"stop_string", "stop_token_id", b"stop_token_id", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter_matches", b"filter_matches", "format_faults", b"format_faults", "index", b"index", "matched_stop", b"matched_stop", "reason", b"reason", "stop_string", b"stop_string", "stop_token_id", b"stop_token_id", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_matched_stop: _TypeAlias = _typing.Literal["stop_string", "stop_token_id"]  # noqa: Y015
     _WhichOneofArgType_matched_stop: _TypeAlias = _typing.Literal["matched_stop", b"matched_stop"]  # noqa: Y015
@@ -647,6 +841,8 @@ class EntryDetail(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    FILTER_MATCHES_FIELD_NUMBER: _builtins.int
+    FORMAT_FAULTS_FIELD_NUMBER: _builtins.int
     entry: _builtins.int
     """Position of the entry in the frame, from 0."""
     reasoning: _builtins.str
@@ -659,6 +855,14 @@ class EntryDetail(_message.Message):
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ToolCallDelta]:
         """Next pieces of tool calls."""
 
+    @_builtins.property
+    def filter_matches(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilterMatch]:
+        """What output filters did in this piece."""
+
+    @_builtins.property
+    def format_faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormatFault]:
+        """Format faults that this piece showed."""
+
     def __init__(
         self,
         *,
@@ -666,10 +870,12 @@ class EntryDetail(_message.Message):
         logprobs: Global___TextLogprobs | None = ...,
         reasoning: _builtins.str = ...,
         tool_calls: _abc.Iterable[_chat_pb2.ToolCallDelta] | None = ...,
+        filter_matches: _abc.Iterable[Global___FilterMatch] | None = ...,
+        format_faults: _abc.Iterable[Global___FormatFault] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "logprobs", b"logprobs", "reasoning", b"reasoning", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "filter_matches", b"filter_matches", "format_faults", b"format_faults", "logprobs", b"logprobs", "reasoning", b"reasoning", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
