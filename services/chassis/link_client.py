@@ -32,8 +32,8 @@ class LinkClient(Generic[Command, Frame]):
         open_call: begins the call.
         on_frame: takes each frame in one synchronous pass.
         on_lost: is told that every stream of the link is over, and why.
-        changes: is told when the link comes up and when it is lost.
         batch: makes one message of several commands. A message costs more than most commands do.
+        changes: is told when the link comes up and when it is lost.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class LinkClient(Generic[Command, Frame]):
         open_call: Callable[[], grpc.aio.StreamStreamCall[Command, Frame]],
         on_frame: Callable[[Frame], None],
         on_lost: Callable[[ServiceError], None],
+        batch: Callable[[Sequence[Command]], Command],
         changes: Changes | None = None,
-        batch: Callable[[Sequence[Command]], Command] | None = None,
     ) -> None:
         self.peer = peer
         self._open_call = open_call
@@ -116,8 +116,6 @@ class LinkClient(Generic[Command, Frame]):
 
     def _next(self) -> Command:
         command, size_bytes = self._commands.popleft()
-        if self._batch is None:
-            return command
         together = [command]
         while self._commands and size_bytes + self._commands[0][1] <= _BATCH_BYTES:
             command, more_bytes = self._commands.popleft()

@@ -92,7 +92,7 @@ class TextLink:
     def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
         stub = text_pb2_grpc.TextServiceStub(channel)
         self._link: LinkClient[text_pb2.GenerateManyRequest, text_pb2.GenerateManyResponse] = LinkClient(
-            address, stub.GenerateMany, self._on_frame, self.fail_all, batch=_batch
+            address, stub.GenerateMany, self._on_frame, self.fail_all, _batch
         )
         self._generations: dict[int, Generation] = {}
         self._stream_ids = itertools.count(1)

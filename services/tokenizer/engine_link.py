@@ -39,7 +39,7 @@ class EngineLink:
     def __init__(self, address: str, channel: grpc.aio.Channel, changes: Changes) -> None:
         stub = engine_pb2_grpc.EngineServiceStub(channel)
         self._link: LinkClient[engine_pb2.GenerateManyRequest, engine_pb2.GenerateManyResponse] = LinkClient(
-            address, stub.GenerateMany, self._on_frame, self._fail_all, changes, _batch
+            address, stub.GenerateMany, self._on_frame, self._fail_all, _batch, changes
         )
         self._streams: dict[int, _Stream] = {}
         self._stream_ids = itertools.count(1)

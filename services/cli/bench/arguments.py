@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ssl
 from pathlib import Path
 
 from services.cli.arguments import UsageError, positive
@@ -16,7 +17,6 @@ def add_options_to(parser: argparse.ArgumentParser) -> None:
     """Add all that makes up a run, but the server's URL."""
     parser.add_argument("--model", metavar="NAME", help="one of the server's models (its first)")
     parser.add_argument("--endpoint", choices=ENDPOINTS, default="chat", help="what is asked for (chat)")
-    parser.add_argument("--api-key", metavar="KEY", help="sent as bearer token")
     _add_arrivals_to(parser)
     _add_requests_to(parser)
     measures = parser.add_argument_group("what is measured")
@@ -104,8 +104,14 @@ def _add_requests_to(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def options_of(arguments: argparse.Namespace) -> Options:
+def options_of(
+    arguments: argparse.Namespace, api_key: str | None = None, trusted: ssl.SSLContext | None = None
+) -> Options:
     """Return the run that the arguments ask for.
+
+    Args:
+        api_key: sent as bearer token, if any.
+        trusted: the authorities behind the server's certificate; None: the system's.
 
     Raises:
         UsageError: options do not go together.
@@ -133,7 +139,8 @@ def options_of(arguments: argparse.Namespace) -> Options:
         goodput=arguments.goodput,
         processes=arguments.pid,
         with_children=arguments.with_children,
-        api_key=arguments.api_key,
+        api_key=api_key,
+        trusted=trusted,
         warmup=arguments.warmup,
         timeout_s=arguments.timeout,
         seed=arguments.seed,

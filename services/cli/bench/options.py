@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,7 @@ class Options:
         cancel_share: how many requests are left after a random number of chunks, 0 to 1.
         extra_body: more fields of each request.
         goodput: limits by the names in TARGETS.
+        trusted: the authorities behind the server's certificate; None: the system's.
         timeout_s: most time of one request.
         warmup: requests that are sent before and not counted.
     """
@@ -94,6 +96,7 @@ class Options:
     processes: Sequence[Processes]
     with_children: bool
     api_key: str | None
+    trusted: ssl.SSLContext | None
     warmup: int
     timeout_s: float
     seed: int

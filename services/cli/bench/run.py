@@ -32,7 +32,7 @@ async def run_bench(options: Options, *, quiet: bool) -> dict[str, Any]:
         CommandError: the server does not answer, or every request of the warm-up failed.
     """
     trace = read_trace(options.trace, options.endpoint) if options.trace else ()
-    target = parse_target(options.url, options.api_key)
+    target = parse_target(options.url, options.api_key, options.trusted)
     CpuMeter(options.processes, options.with_children)
     model = options.model or await first_model(target)
     plan, recorder = Plan(options, model, trace), Recorder()

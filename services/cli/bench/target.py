@@ -43,8 +43,8 @@ class Target:
         ).encode("ascii")
 
 
-def parse_target(url: str, api_key: str | None) -> Target:
-    """Return the server at a URL, with or without `/v1` at its end.
+def parse_target(url: str, api_key: str | None, trusted: ssl.SSLContext | None = None) -> Target:
+    """Return the server at a URL, with or without `/v1` at its end, whose certificate `trusted` or the system checks.
 
     Raises:
         UsageError: it is no URL of an HTTP server, or the key can be in no header.
@@ -59,7 +59,7 @@ def parse_target(url: str, api_key: str | None) -> Target:
         raise UsageError(f"{url!r} is not the URL of a server; give one such as http://127.0.0.1:8000")
     if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
         raise UsageError("the API key has characters that no header can carry; give it in printable ASCII")
-    tls = ssl.create_default_context() if parts.scheme == "https" else None
+    tls = (trusted or ssl.create_default_context()) if parts.scheme == "https" else None
     prefix = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     shown = f"{parts.scheme}://{parts.netloc}{prefix}"
     return Target(shown, parts.hostname, port or (443 if tls else 80), prefix, tls, api_key)
@@ -75,7 +75,7 @@ async def first_model(target: Target) -> str:
     hint = "name the model with --model, or the server with --url"
     try:
         # What is measured is this server, not the way through a proxy that the environment names.
-        async with httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, verify=target.tls or True) as http:
             response = await http.get(f"{target.url}/v1/models", headers=headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from services.cli.arguments import CommandError, Commands, UsageError
 from services.cli.bench.arguments import add_options_to, options_of
-from services.cli.commands.models import add_url_to
+from services.cli.commands.models import add_service_to, credentials_of
 
 _INTERRUPTED = 130
 _DESCRIPTION = """\
@@ -29,7 +30,7 @@ def add_to(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("bench", help="measure a server under load", description=_DESCRIPTION)
     parser.set_defaults(run=run)
-    add_url_to(parser)
+    add_service_to(parser)
     add_options_to(parser)
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--json", type=Path, metavar="FILE", help="write the report there, too")
@@ -40,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the load and print what was measured. Returns: 0; 1 when every request failed; 130 when it was interrupted.
 
     Raises:
-        UsageError: options do not go together.
+        UsageError: options do not go together, or one is of no use.
         CommandError: the server does not answer, or the report cannot be written.
     """
-    options = options_of(arguments)
+    options = options_of(arguments, *credentials_of(arguments, os.environ))
     if arguments.json is not None and not arguments.json.parent.is_dir():
         raise UsageError(
             f"--json {arguments.json} is in no directory that is there; make {arguments.json.parent} first"

@@ -53,6 +53,17 @@ def service_of(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Ser
     """
     from services.cli.service_client import ServiceClient
 
+    return ServiceClient(arguments.url, *credentials_of(arguments, environ))
+
+
+def credentials_of(
+    arguments: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[str | None, ssl.SSLContext | None]:
+    """Return the key, and what to trust where it is not the system's authorities.
+
+    Raises:
+        UsageError: the key or the file is of no use.
+    """
     api_key = arguments.api_key or environ.get("OMNI_API_KEY")
     if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise UsageError("the API key holds other characters than visible ASCII; give it as the service's keys have it")
@@ -63,7 +74,7 @@ def service_of(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Ser
         except OSError as error:
             reason = " ".join(str(error).split())
             raise UsageError(f"--tls-ca {arguments.tls_ca} cannot be used ({reason}); give a PEM file") from error
-    return ServiceClient(arguments.url, api_key, trusted)
+    return api_key, trusted
 
 
 def print_path(_arguments: argparse.Namespace) -> int:

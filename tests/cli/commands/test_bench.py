@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.certificates import Authority
 from tests.cli.bench.sse_server import CHUNKED_HEAD, Exchange, chunked, sized, sse_server, token
 from tests.cli.command_line import environment, stream_omni
 from tests.cli.scripted_http import chat_server
@@ -87,6 +88,19 @@ def test_model_is_the_servers_first() -> None:
         assert {chat["model"] for chat in server.chats} == {"one"}
     assert done.returncode == 0
     assert "\noutput      3 tokens, " in done.stdout
+
+
+def test_server_with_a_key_and_an_own_authority(tmp_path: Path) -> None:
+    """The key comes from the environment too, and HTTPS is spoken to a server whose authority is named."""
+    authority = Authority(tmp_path)
+    with chat_server("tiny", key="so-key", pair=authority.issue("server")) as server:
+        load = ("bench", "--url", server.url, "--requests", "2", "--quiet")
+        done = stream_omni(*load, "--tls-ca", str(authority.ca), OMNI_API_KEY="so-key")
+        without_key = stream_omni(*load, "--tls-ca", str(authority.ca))
+        untrusted = stream_omni(*load, "--api-key", "so-key")
+    assert done.returncode == 0 and "\noutput      6 tokens, " in done.stdout
+    assert without_key.returncode == 1 and "answered 401" in without_key.stderr
+    assert untrusted.returncode == 1 and "certificate" in untrusted.stderr.lower()
 
 
 def test_help_tells_what_is_measured() -> None:
