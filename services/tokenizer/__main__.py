@@ -20,6 +20,8 @@ from services.chassis.settings import SettingsError
 from services.chassis.stop import run_until_stopped
 from services.chassis.tls import client_tls
 from services.tokenizer.engine_link import EngineLink
+from services.tokenizer.filters.metrics import FilterMetrics
+from services.tokenizer.filters.output_filters import OutputFilters
 from services.tokenizer.generation import TextGenerator
 from services.tokenizer.metrics import TokenizerMetrics
 from services.tokenizer.models_client import ModelsClient
@@ -44,6 +46,9 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     registry = CollectorRegistry()
     admission = Drain(settings.max_generations, "generations")
     metrics = TokenizerMetrics(registry, admission)
+    filters = None
+    if settings.filters_file is not None:
+        filters = OutputFilters(settings.filters_file, FilterMetrics(registry))
 
     async with (
         open_channel(settings.engine, engine_tls) as link_channel,
@@ -53,7 +58,7 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
         link = EngineLink(settings.engine, link_channel, changes)
         parsers = ParserNames(settings.tool_parser, settings.reasoning_parser)
         models = ModelsClient(settings.engine, channel, changes, parsers, settings.allow_control_tokens)
-        generator = TextGenerator(models.find, link.start, admission, metrics)
+        generator = TextGenerator(models.find, link.start, admission, metrics, filters)
 
         def register(server: grpc.aio.Server) -> None:
             text_pb2_grpc.add_TextServiceServicer_to_server(TextServicer(generator, models), server)
@@ -67,6 +72,8 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
                         group.create_task(models.run()),
                         group.create_task(_report_health(changes, models, link, health)),
                     ]
+                    if filters is not None:
+                        tasks.insert(0, group.create_task(filters.follow()))
                     await stopping.wait()
                     tasks[-1].cancel()
                     await health.set_serving(False)

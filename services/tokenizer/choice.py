@@ -139,6 +139,17 @@ class Choice:
         self.ended = True
         self._reader.choice_failed(error)
 
+    def cut(self) -> Usage:
+        """End it at once, at the engine too, without a word to its reader. Returns: what it used."""
+        self.ended = True
+        self.cancel_stream()
+        return self._usage()
+
+    def behind(self) -> int | None:
+        """Most characters that the tokens passed on so far have beyond the text passed on; None: not known."""
+        held = self._matcher.held_characters if self._matcher is not None else 0
+        return held + self._decoder.inside_character
+
     def _stop(self, stop: str) -> None:
         self.cancel_stream()
         self._end("", FinishReason.STOP, stop)

@@ -36,6 +36,10 @@ class IncrementalDecoder(Protocol):
     def flush(self) -> str:
         """The rest at the end of the stream: U+FFFD where it ended inside a code point, else mostly ""."""
 
+    @property
+    def inside_character(self) -> bool:
+        """Whether the ids so far hold the begin of a character that is not complete."""
+
 
 def decoder_for(
     table: TokenTable,
@@ -93,6 +97,10 @@ class _ByteLevelDecoder:
         self._pending = self._utf8.getstate()[0] != b""
         return text
 
+    @property
+    def inside_character(self) -> bool:
+        return self._pending
+
     def flush(self) -> str:
         self._pending = False
         return self._utf8.decode(b"", final=True)
@@ -125,6 +133,10 @@ class _ByteFallbackDecoder:
             except KeyError:
                 text = self._feed_bytes(token_ids)
         return self._strip_start(text) if self._strip and text else text
+
+    @property
+    def inside_character(self) -> bool:
+        return self._pending
 
     def flush(self) -> str:
         text = self._end_of_bytes()
@@ -185,6 +197,10 @@ class _WindowedDecoder:
         if len(self._new) == waiting:
             return ""
         return self._text(may_wait=True)
+
+    @property
+    def inside_character(self) -> bool:
+        return bool(self._new)
 
     def flush(self) -> str:
         return self._text(may_wait=False) if self._new else ""

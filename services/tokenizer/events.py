@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Protocol
 
 from services.chassis.errors import ServiceError
+from services.tokenizer.context_policy import ContextPolicyKind
+from services.tokenizer.findings import FilterMatch, FormatFault
 from services.tokenizer.logprobs import Logprobs, PromptLogprobs, TextLogprobs
 from services.tokenizer.output_parsers.port import ToolCallPiece
 
@@ -18,6 +20,7 @@ class FinishReason(Enum):
     STOP = "stop"
     LENGTH = "length"
     TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +42,49 @@ class Finish:
     matched_stop: str | int | None
     """Stop string or stop token id that ended it; None for the model's own end token."""
     usage: Usage
+    filter_matches: Sequence[FilterMatch] = ()
+    format_faults: Sequence[FormatFault] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a delta holds beside content: the next characters of the reasoning, and the next pieces of tool calls."""
+    """What a delta holds beside content: the next characters of the reasoning, the next pieces of tool calls, and what
+    was found in this delta's text."""
 
     reasoning: str
     tool_calls: Sequence[ToolCallPiece]
+    filter_matches: Sequence[FilterMatch] = ()
+    format_faults: Sequence[FormatFault] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReport:
+    """What was left out of a conversation to make it fit.
+
+    Attributes:
+        dropped_messages: number of messages left out, the oldest that are no system messages.
+        dropped_tokens: prompt tokens that they would have taken.
+        summary: of all that was left out, now and before; "" without.
+        summary_usage: what writing it took, beside the usage of the choices; None: nothing was written.
+        unsummarized_messages: those of dropped_messages that the summary holds in part or not at all.
+    """
+
+    policy: ContextPolicyKind
+    dropped_messages: int
+    dropped_tokens: int
+    summary: str = ""
+    summary_usage: Usage | None = None
+    unsummarized_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PromptDetail:
-    """What a caller asked to be told of the prompt; None is unasked."""
+    """What is told of the prompt beside its counts: what a caller asked for, None where it did not, and what was left
+    out of it, None where nothing was."""
 
     text: str | None
     logprobs: PromptLogprobs | None
+    context: ContextReport | None = None
 
 
 class EngineSink(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol
 
 import structlog
 
@@ -16,53 +16,26 @@ from services.tokenizer.choice import Choice
 from services.tokenizer.events import EngineSink, Finish, Parsed, PromptDetail, TextSink
 from services.tokenizer.logprobs import Logprobs, with_bytes
 from services.tokenizer.metrics import TokenizerMetrics
+from services.tokenizer.output_stage import NewStage, staged
 from services.tokenizer.parsed_choice import ParsedChoice
-from services.tokenizer.prompt import ChatOutput, Prompt
-from services.tokenizer.prompt_detail import Echo, check_prompt_logprobs, prompt_detail
-from services.tokenizer.stop_strings import StopStrings
+from services.tokenizer.prompt_detail import prompt_detail
+from services.tokenizer.prompt_encoding import PromptEncoding
 from services.tokenizer.text_model import TextModel
-from services.tokenizer.text_tokenizer import TextTokenizer
+from services.tokenizer.text_spec import EngineRequest, TextSpec
 
 log = structlog.get_logger(__name__)
 
 MAX_CHOICES = 128
-# Above this size, encoding takes longer than a thread's hand-over costs.
-_LARGE_PROMPT = 8 * 1024
-
-EngineRequest = TypeVar("EngineRequest")
-"""The engine's own request message, which this module only hands on."""
-
 
 StartStream = Callable[[EngineRequest, EngineSink], Callable[[], None]]
 """Begins a stream at the engine and returns what cancels it; raises Unavailable without an engine."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpec(Generic[EngineRequest]):
-    """A request to generate, read from its message."""
+class Filters(Protocol):
+    """The output filters that are in force."""
 
-    request_id: str
-    model: str
-    prompt: Prompt
-    n: int
-    stops: StopStrings | None
-    include_stop: bool
-    skip_special_tokens: bool
-    deadline_seconds: float | None
-    engine_request: Callable[[list[int], int, float | None], EngineRequest]
-    """Makes the engine's request of prompt ids, index of the choice and seconds left."""
-    echo: Echo | None = None
-    """Gives the prompt's text to be told at the start; None tells none."""
-    prompt_logprobs: int | None = None
-    """Number of alternatives told of each prompt token; None tells no log probabilities of the prompt."""
-    complete: Callable[[TextTokenizer], None] | None = None
-    """Completes what `engine_request` makes by what only the model's vocabulary tells. Called once, before it."""
-    chat_output: ChatOutput | None = None
-    """Of a chat: what its answer may hold beside content."""
-    min_tokens: int = 0
-    """Tokens within which no stop string ends a choice."""
-    token_ids: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Ids that it names beside those of the prompt, by the field that holds them."""
+    def stage(self, model: str, caller: str, request_id: str, withheld: Callable[[int], None]) -> NewStage | None:
+        """What makes a choice's stage; None where no rule applies. `withheld` is told of tokens that no delta tells."""
 
 
 class TextGenerator(Generic[EngineRequest]):
@@ -73,6 +46,7 @@ class TextGenerator(Generic[EngineRequest]):
         start_stream: begins a stream at the engine.
         admission: places for choices.
         metrics: of the tier.
+        filters: of what is generated; None: there are none.
     """
 
     def __init__(
@@ -81,11 +55,13 @@ class TextGenerator(Generic[EngineRequest]):
         start_stream: StartStream[EngineRequest],
         admission: Drain,
         metrics: TokenizerMetrics,
+        filters: Filters | None = None,
     ) -> None:
         self.find_model = find_model
         self.start_stream = start_stream
         self.admission = admission
         self.metrics = metrics
+        self.filters = filters
 
     def admit(self, spec: TextSpec[EngineRequest], sink: TextSink) -> TextGeneration[EngineRequest]:
         """Take places for a generation; `run_up` of what is returned begins it.
@@ -112,6 +88,7 @@ class TextGeneration(Generic[EngineRequest]):
         "_choices",
         "_completion_tokens",
         "_deadline",
+        "_encoding",
         "_generator",
         "_model",
         "_places",
@@ -137,6 +114,15 @@ class TextGeneration(Generic[EngineRequest]):
         self._places = spec.n
         self._choices: list[Choice] = []
         self._prompt_token_ids: list[int] = []
+        self._encoding = PromptEncoding(
+            spec.request_id,
+            model,
+            spec.prompt,
+            generator.metrics,
+            self._seconds_left,
+            self._ask_for_summary if spec.summary_request is not None else None,
+            self._filter_stages,
+        )
         self._started = False
         self._completion_tokens = 0
         self._deadline: asyncio.TimerHandle | None = None
@@ -149,7 +135,7 @@ class TextGeneration(Generic[EngineRequest]):
         if self.over:
             return
         try:
-            prompt_token_ids = await self._encode()
+            prompt_token_ids = await self._encoding.token_ids(self._spec.max_tokens, self._spec.prompt_logprobs)
             if not self.over:
                 self._begin(prompt_token_ids)
         except ServiceError as error:
@@ -176,6 +162,8 @@ class TextGeneration(Generic[EngineRequest]):
                 prompt = prompt_detail(
                     self._model.tokenizer, self._prompt_token_ids, spec.skip_special_tokens, spec.echo, prompt_logprobs
                 )
+            if self._encoding.report is not None:
+                prompt = replace(prompt or PromptDetail(None, None), context=self._encoding.report)
             self._sink.started(self._model.name, prompt_tokens, cached_tokens, prompt)
 
     def choice_delta(
@@ -205,34 +193,6 @@ class TextGeneration(Generic[EngineRequest]):
         """End the whole with the error of one choice."""
         self._fail(error)
 
-    async def _encode(self) -> list[int]:
-        prompt, tokenizer = self._spec.prompt, self._model.tokenizer
-        begin = time.monotonic()
-        # The ids of megabytes of text are millions, and making that list holds up everything else here.
-        self._check_length(prompt.least_tokens(tokenizer), "at least ")
-        if prompt.size > _LARGE_PROMPT:
-            # The thread goes on after the deadline, but its caller hears of it at once.
-            async with asyncio.timeout(self._seconds_left()):
-                prompt_token_ids = await asyncio.to_thread(prompt.token_ids, tokenizer)
-        else:
-            prompt_token_ids = prompt.token_ids(tokenizer)
-        self._generator.metrics.encoded(len(prompt_token_ids), time.monotonic() - begin)
-        self._check_length(len(prompt_token_ids))
-        self._model.check_token_ids(prompt_token_ids, "the prompt", "prompt")
-        check_prompt_logprobs(len(prompt_token_ids), self._spec.prompt_logprobs)
-        return prompt_token_ids
-
-    def _check_length(self, prompt_tokens: int, vaguely: str = "") -> None:
-        # The engine checks this too, but a message for each choice should not carry such a prompt there.
-        context_length = self._model.context_length
-        if context_length is not None and prompt_tokens >= context_length:
-            raise InvalidRequest(
-                f"the prompt has {vaguely}{prompt_tokens} tokens, but the context of {context_length} tokens must"
-                " hold it and at least one more; shorten the prompt",
-                param="prompt",
-                reason="CONTEXT_LENGTH_EXCEEDED",
-            )
-
     def _begin(self, prompt_token_ids: list[int]) -> None:
         spec, tokenizer = self._spec, self._model.tokenizer
         new_parser = spec.chat_output.parsers(tokenizer, prompt_token_ids) if spec.chat_output is not None else None
@@ -241,18 +201,43 @@ class TextGeneration(Generic[EngineRequest]):
         self._prompt_token_ids = prompt_token_ids
         if spec.complete is not None:
             spec.complete(tokenizer)
+        new_stages = self._new_stages()
         for index in range(spec.n):
+            stages = staged(index, self, new_stages) if new_stages else ()
+            reader = stages[0] if stages else self
             matcher = spec.stops.matcher(spec.include_stop, spec.min_tokens) if spec.stops is not None else None
             if spec.chat_output is None or new_parser is None:
                 decoder = tokenizer.decoder(prompt_token_ids, spec.skip_special_tokens)
-                choice = Choice(index, self, decoder, matcher, spec.include_stop)
+                choice = Choice(index, reader, decoder, matcher, spec.include_stop)
             else:
                 decoder = tokenizer.parsing_decoder(prompt_token_ids, spec.skip_special_tokens)
                 one_call = not spec.chat_output.tools.parallel
-                choice = ParsedChoice(index, self, decoder, matcher, spec.include_stop, new_parser(), one_call)
+                choice = ParsedChoice(index, reader, decoder, matcher, spec.include_stop, new_parser(), one_call)
+            for stage in stages:
+                stage.choice = choice
             self._choices.append(choice)
             request = spec.engine_request(prompt_token_ids, index, seconds_left)
             choice.cancel_stream = self._generator.start_stream(request, choice)
+
+    def _ask_for_summary(self, token_ids: list[int], most_tokens: int, sink: EngineSink) -> Callable[[], None]:
+        assert self._spec.summary_request is not None
+        request = self._spec.summary_request(token_ids, most_tokens, self._seconds_left())
+        return self._generator.start_stream(request, sink)
+
+    def _new_stages(self) -> Sequence[NewStage]:
+        return (*self._filter_stages(), *self._spec.stages)
+
+    def _filter_stages(self) -> Sequence[NewStage]:
+        spec, filters = self._spec, self._generator.filters
+        if filters is None:
+            return ()
+        stage = filters.stage(self._model.name, spec.caller, spec.request_id, self._count)
+        return () if stage is None else (stage,)
+
+    def _count(self, tokens: int) -> None:
+        # Of tokens that no delta tells.
+        self._completion_tokens += tokens
+        self._generator.metrics.tokens.value += tokens
 
     def _seconds_left(self) -> float | None:
         if self._spec.deadline_seconds is None:
@@ -271,6 +256,7 @@ class TextGeneration(Generic[EngineRequest]):
         self.over = True
         if self._deadline is not None:
             self._deadline.cancel()
+        self._encoding.cancel()
         for choice in self._choices:
             if not choice.ended:
                 choice.cancel_stream()

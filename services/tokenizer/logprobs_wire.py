@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.tokenizer.context_wire import context_report
 from services.tokenizer.events import PromptDetail
 from services.tokenizer.logprobs import Logprobs, TextLogprobs
 from streamomni.engine.v1 import sampling_pb2
@@ -42,4 +43,6 @@ def started(model: str, prompt_tokens: int, cached_tokens: int, prompt: PromptDe
     if prompt.logprobs is not None:
         message.prompt_first_token_bytes = prompt.logprobs.first_token_bytes
         fill_text_logprobs(message.prompt_logprobs, prompt.logprobs.rest)
+    if prompt.context is not None:
+        message.context.CopyFrom(context_report(prompt.context))
     return message

@@ -96,6 +96,9 @@ class ParsedChoice(Choice):
             self._texts.append(self._matcher.flush())
         self._end("", finish.reason, finish.matched_stop)
 
+    def behind(self) -> None:
+        """Not known: a parser leaves out tags and holds back what it has not sorted yet."""
+
     def _end(self, text: str, reason: FinishReason, matched_stop: str | int | None) -> None:
         self._deliver([], None)
         if reason is FinishReason.STOP and self._called:

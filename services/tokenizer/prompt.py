@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.tokenizer.context_policy import REFUSE, ContextPolicy
 from services.tokenizer.output_parsers.port import OutputParser
 from services.tokenizer.segment import Segment
 from services.tokenizer.text_tokenizer import TextTokenizer
@@ -85,6 +86,7 @@ class ChatPrompt:
     template_variables: Mapping[str, object]
     size: int
     tools: Sequence[Mapping[str, object]] = ()
+    policy: ContextPolicy = REFUSE
 
     def least_tokens(self, tokenizer: TextTokenizer) -> int:
         """By the size of all that it holds."""

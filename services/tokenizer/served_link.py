@@ -7,7 +7,7 @@ import asyncio
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.chassis.link_server import Outbox
 from services.chassis.live_streams import LiveStreams
-from services.tokenizer import logprobs_wire, tools_wire, wire
+from services.tokenizer import findings_wire, logprobs_wire, tools_wire, wire
 from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration, TextGenerator
 from services.tokenizer.logprobs import TextLogprobs
@@ -44,6 +44,8 @@ class TextOutbox(Outbox[text_pb2.GenerateManyResponse]):
             if parsed is not None:
                 detail.reasoning = parsed.reasoning
                 detail.tool_calls.extend(tools_wire.pieces(parsed))
+                detail.filter_matches.extend(findings_wire.filter_matches(parsed.filter_matches))
+                detail.format_faults.extend(findings_wire.format_faults(parsed.format_faults))
             self._added(event.ByteSize())
         self._stream_ids.append(stream_id)
         self._indices.append(index)

@@ -10,10 +10,12 @@ from typing import Any
 import grpc.aio
 import structlog
 
-from services.chassis.errors import ServiceError, Unavailable
+from services.chassis.errors import ServiceError, Unavailable, Unsupported
 from services.chassis.link_server import serve_link
 from services.chassis.mailbox import Mailbox
-from services.tokenizer import logprobs_wire, tools_wire, wire
+from services.tokenizer import findings_wire, logprobs_wire, tools_wire, wire
+from services.tokenizer.context.window import answer_room, fitted
+from services.tokenizer.context_policy import ContextPolicyKind
 from services.tokenizer.events import Finish, Parsed, PromptDetail
 from services.tokenizer.generation import TextGeneration
 from services.tokenizer.limits_wire import check_detokenize
@@ -21,6 +23,7 @@ from services.tokenizer.logprobs import TextLogprobs
 from services.tokenizer.models_client import ModelsClient
 from services.tokenizer.prompt import ChatPrompt
 from services.tokenizer.served_link import Generator, ServedLink, TextOutbox
+from services.tokenizer.text_model import TextModel
 from services.tokenizer.text_tokenizer import TextTokenizer
 from streamomni.engine.v1 import engine_pb2
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
@@ -92,8 +95,8 @@ class TextServicer(text_pb2_grpc.TextServiceServicer):
 
     async def RenderChat(self, request: text_pb2.RenderChatRequest, context: Context) -> text_pb2.RenderChatResponse:
         """The prompt that a chat becomes."""
-        tokenizer = self._tokenizer(request.model)
-        return await asyncio.to_thread(_rendered, wire.chat_prompt(request.chat), tokenizer)
+        model = self._models.find(request.model)
+        return await asyncio.to_thread(_rendered, wire.chat_prompt(request.chat), model)
 
     async def ListModels(self, request: text_pb2.ListModelsRequest, context: Context) -> text_pb2.ListModelsResponse:
         """The models now."""
@@ -111,7 +114,14 @@ class TextServicer(text_pb2_grpc.TextServiceServicer):
         return self._models.find(model).tokenizer
 
 
-def _rendered(chat: ChatPrompt, tokenizer: TextTokenizer) -> text_pb2.RenderChatResponse:
+def _rendered(chat: ChatPrompt, model: TextModel) -> text_pb2.RenderChatResponse:
+    tokenizer = model.tokenizer
+    if chat.policy.kind is ContextPolicyKind.SUMMARIZE:
+        raise Unsupported(
+            "RenderChat has no summary written; send context_policy ERROR or SLIDING_WINDOW", param="context_policy"
+        )
+    if chat.policy.kind is ContextPolicyKind.SLIDING_WINDOW and model.context_length is not None:
+        chat = fitted(chat, tokenizer, model.context_length - answer_room(model.context_length, None)).chat
     segments = chat.segments(tokenizer)
     return text_pb2.RenderChatResponse(
         text="".join(segment.text for segment in segments), token_ids=tokenizer.encode_segments(segments)
@@ -151,6 +161,8 @@ class _CallSink:
         if parsed is not None:
             delta.reasoning = parsed.reasoning
             delta.tool_calls.extend(tools_wire.pieces(parsed))
+            delta.filter_matches.extend(findings_wire.filter_matches(parsed.filter_matches))
+            delta.format_faults.extend(findings_wire.format_faults(parsed.format_faults))
         self._put(response)
 
     def finished(self, index: int, finish: Finish) -> None:

@@ -41,5 +41,7 @@ class TokenizerSettings(GrpcTlsSettings):
     """Parser of reasoning; unset: by the model's files."""
     allow_control_tokens: bool = False
     """Control tokens that a chat's texts spell are taken as such, as vLLM's own server does; else they stay text."""
+    filters_file: Path | None = None
+    """TOML file of rules for what leaves; unset: everything does. Read again when it changes."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

@@ -99,7 +99,7 @@ class StopStrings:
 class StopMatcher:
     """Watches one generation's text. Holds back only the longest suffix that may still become a stop."""
 
-    __slots__ = ("_counts", "_held", "_include", "_state", "_stops", "_tokens_left")
+    __slots__ = ("_counts", "_dropped", "_held", "_include", "_state", "_stops", "_tokens_left")
 
     def __init__(self, stops: StopStrings, include_stop_str_in_output: bool, min_tokens: int) -> None:
         self._stops = stops
@@ -108,6 +108,7 @@ class StopMatcher:
         self._counts = True
         self._state = 0
         self._held = ""
+        self._dropped = 0
 
     def begin_token(self) -> None:
         """Say that what is fed from here on is of the next token."""
@@ -132,6 +133,11 @@ class StopMatcher:
         self._state, self._held = state, seen[certain:]
         return StopResult(seen[:certain])
 
+    @property
+    def held_characters(self) -> int:
+        """Characters that came and were not passed on: those held back, and those that a match dropped."""
+        return len(self._held) + self._dropped
+
     def flush(self) -> str:
         """The text held back, at the end of the stream. It completed no stop, so it is the generation's own."""
         held, self._held, self._state = self._held, "", 0
@@ -140,7 +146,9 @@ class StopMatcher:
     def _matched(self, stop: str, text: str, end: int) -> StopResult:
         seen = self._held + text[:end]
         self._state, self._held = 0, ""
-        return StopResult(seen if self._include else seen[: len(seen) - len(stop)], StopMatch(stop, end))
+        shown = len(seen) if self._include else len(seen) - len(stop)
+        self._dropped = len(seen) + len(text) - end - shown
+        return StopResult(seen[:shown], StopMatch(stop, end))
 
 
 def _checked(stops: list[str]) -> list[str]:

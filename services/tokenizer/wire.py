@@ -11,13 +11,16 @@ from google.protobuf.message import Message
 
 from services.chassis.errors import InvalidRequest, ServiceError, Unsupported
 from services.chassis.status import status_of
+from services.tokenizer import findings_wire
+from services.tokenizer.context_wire import context_policy
 from services.tokenizer.events import Finish, FinishReason, Usage
 from services.tokenizer.fill_in_the_middle import FillInTheMiddlePrompt, end_token_ids
-from services.tokenizer.generation import TextSpec
+from services.tokenizer.format_checks.format_wire import format_stages
 from services.tokenizer.limits_wire import check_chat, check_names, check_sampling
 from services.tokenizer.prompt import ChatOutput, ChatPrompt, Prompt, TextPrompt, TokenPrompt
 from services.tokenizer.prompt_detail import Echo
 from services.tokenizer.stop_strings import StopStrings
+from services.tokenizer.text_spec import TextSpec
 from services.tokenizer.text_tokenizer import TextTokenizer
 from services.tokenizer.tool_use import ToolMode
 from services.tokenizer.tools_wire import check_tool_results, tool_use
@@ -29,7 +32,10 @@ _REASON_OF_MESSAGE = {
     sampling_pb2.FINISH_REASON_LENGTH: FinishReason.LENGTH,
     sampling_pb2.FINISH_REASON_TOOL_CALLS: FinishReason.TOOL_CALLS,
 }
-_MESSAGE_OF_REASON = {reason: message for message, reason in _REASON_OF_MESSAGE.items()}
+_MESSAGE_OF_REASON = {reason: message for message, reason in _REASON_OF_MESSAGE.items()} | {
+    # No engine filters text, so none may give this reason.
+    FinishReason.CONTENT_FILTER: sampling_pb2.FINISH_REASON_CONTENT_FILTER,
+}
 
 
 def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.GenerateRequest]:
@@ -63,6 +69,10 @@ def text_spec(request: text_pb2.GenerateRequest) -> TextSpec[engine_pb2.Generate
             name: list(getattr(request.sampling_params, name))
             for name in ("stop_token_ids", "allowed_token_ids", "logit_bias")
         },
+        caller=request.caller,
+        stages=format_stages(request),
+        max_tokens=_optional(request.sampling_params, "max_tokens", None),
+        summary_request=lambda ids, most_tokens, seconds: _summary_request(request, ids, most_tokens, seconds),
     )
 
 
@@ -83,6 +93,7 @@ def chat_prompt(chat: chat_pb2.ChatPrompt) -> ChatPrompt:
         template_variables=_template_variables(chat),
         size=chat.ByteSize(),
         tools=tool_use(chat).template_objects,
+        policy=context_policy(chat.context_policy),
     )
 
 
@@ -106,6 +117,8 @@ def finished(index: int, finish: Finish) -> text_pb2.Finished:
             cached_tokens=finish.usage.cached_tokens,
             reasoning_tokens=finish.usage.reasoning_tokens,
         ),
+        filter_matches=findings_wire.filter_matches(finish.filter_matches),
+        format_faults=findings_wire.format_faults(finish.format_faults),
     )
     if isinstance(finish.matched_stop, str):
         message.stop_string = finish.matched_stop
@@ -236,13 +249,33 @@ def _engine_request(
         # Choices must not share their random numbers; wraps at the end of the 64-bit range.
         seed = request.sampling_params.seed + index
         engine_request.sampling_params.seed = (seed + 2**63) % 2**64 - 2**63
+    _pass_on(request, engine_request, seconds_left)
+    return engine_request
+
+
+def _summary_request(
+    request: text_pb2.GenerateRequest, prompt_token_ids: list[int], most_tokens: int, seconds_left: float | None
+) -> engine_pb2.GenerateRequest:
+    engine_request = engine_pb2.GenerateRequest(
+        request_id=request.request_id,
+        model=request.model,
+        prompt_token_ids=prompt_token_ids,
+        # The caller's own ways to choose tokens are for the answer.
+        sampling_params=sampling_pb2.SamplingParams(temperature=0, max_tokens=most_tokens),
+    )
+    _pass_on(request, engine_request, seconds_left)
+    return engine_request
+
+
+def _pass_on(
+    request: text_pb2.GenerateRequest, engine_request: engine_pb2.GenerateRequest, seconds_left: float | None
+) -> None:
     for name in ("priority", "cache_salt", "lora_name", "traceparent"):
         if request.HasField(name):
             setattr(engine_request, name, getattr(request, name))
     if seconds_left is not None:
         # Rounding must not pass the end of the field's range.
         engine_request.deadline_ms = min(round(seconds_left * 1000), request.deadline_ms)
-    return engine_request
 
 
 def _optional(message: Message, name: str, default: Any) -> Any:

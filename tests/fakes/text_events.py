@@ -80,10 +80,16 @@ def frame_of(stream_id: int, *events: Event) -> text_pb2.GenerateManyResponse:
         texts=[delta.text for delta in deltas],
     )
     for entry, delta in enumerate(deltas):
-        if delta.reasoning or delta.tool_calls or delta.HasField("logprobs"):
+        found = delta.filter_matches or delta.format_faults
+        if delta.reasoning or delta.tool_calls or found or delta.HasField("logprobs"):
             logprobs = delta.logprobs if delta.HasField("logprobs") else None
             detail = text_pb2.EntryDetail(
-                entry=entry, reasoning=delta.reasoning, logprobs=logprobs, tool_calls=delta.tool_calls
+                entry=entry,
+                reasoning=delta.reasoning,
+                logprobs=logprobs,
+                tool_calls=delta.tool_calls,
+                filter_matches=delta.filter_matches,
+                format_faults=delta.format_faults,
             )
             frame.events.add(stream_id=stream_id, detail=detail)
     for event in events:

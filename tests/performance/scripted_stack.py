@@ -35,6 +35,8 @@ def scripted_stack(
     step_seconds: float,
     tokenizers: int = 1,
     tree: Path = REPOSITORY,
+    engine_module: str = "tests.performance.scripted_engine_process",
+    settings: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Iterator[Stack]:
     """Start engine, tokenizers and frontend, wait until they serve, and end them.
 
@@ -43,16 +45,19 @@ def scripted_stack(
         streams: that the engine runs at a time.
         step_seconds: time of a step of the engine, in which each stream gets a token.
         tree: the working tree whose services run.
+        engine_module: the engine's process, which gets `streams` and `step_seconds` as arguments.
+        settings: more settings of a tier, by its name.
     """
     engine, frontend, *ports = free_ports(3 + 2 * tokenizers)
     texts, metrics = ports[:tokenizers], ports[tokenizers:]
     with ExitStack() as stack:
 
-        def start(tier: str, *command: str, **settings: object) -> int:
+        def start(tier: str, *command: str, **given: object) -> int:
             log = stack.enter_context((log_directory / f"{tier}-{len(stack_ids)}.log").open("wb"))
             prefix = f"OMNI_{tier.upper()}_"
             environment = {name: value for name, value in os.environ.items() if not name.startswith("OMNI_")}
-            environment |= {f"{prefix}{name.upper()}": str(value) for name, value in settings.items()}
+            named = {**given, **more.get(tier, {})}
+            environment |= {f"{prefix}{name.upper()}": str(value) for name, value in named.items()}
             # This tree comes last, for the scripted engine's process where the other has none.
             environment["PYTHONPATH"] = os.pathsep.join(map(str, (tree, tree / "protos", REPOSITORY)))
             process = subprocess.Popen([sys.executable, "-m", *command], stderr=log, env=environment, cwd=tree)
@@ -61,8 +66,9 @@ def scripted_stack(
             return process.pid
 
         stack_ids: list[int] = []
+        more = settings or {}
         places = {"port": engine, "metrics_port": metrics[-1], "max_generations": 4 * streams}
-        scripted = ("tests.performance.scripted_engine_process", str(streams), str(step_seconds))
+        scripted = (engine_module, str(streams), str(step_seconds))
         engines = [start("engine", *scripted, model=model, served_name=MODEL, **places)]
         starts = zip(texts, metrics, strict=False)
         readers = [

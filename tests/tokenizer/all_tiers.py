@@ -41,11 +41,14 @@ class Tiers:
 
 
 @asynccontextmanager
-async def all_tiers(directory: Path, end_token_ids: tuple[int, ...] = (2,)) -> AsyncGenerator[Tiers, None]:
+async def all_tiers(
+    directory: Path, end_token_ids: tuple[int, ...] = (2,), filters_file: Path | None = None
+) -> AsyncGenerator[Tiers, None]:
     """Run all tiers with the tokenizer of a directory; in the end nothing of any request is left."""
     reference = Tokenizer.from_file(str(directory / TOKENIZER_JSON))
     limits = Limits(2048, vocab_size=reference.get_vocab_size(), max_logprobs=20, supports_priority=False)
-    async with running_tiers(directory, shape=Shape(limits=limits, end_token_ids=end_token_ids)) as text:
+    shape = Shape(limits=limits, end_token_ids=end_token_ids)
+    async with running_tiers(directory, filters_file=filters_file, shape=shape) as text:
         await until(lambda: text.models.ready, 20)
         async with running_frontend(text.port) as frontend:
             await until_ready(frontend)

@@ -27,6 +27,8 @@ from services.engine.models import Model, Models
 from services.engine.port import EngineRequest, Load
 from services.engine.servicer import EngineServicer
 from services.tokenizer.engine_link import EngineLink
+from services.tokenizer.filters.metrics import FilterMetrics
+from services.tokenizer.filters.output_filters import OutputFilters
 from services.tokenizer.generation import TextGenerator
 from services.tokenizer.metrics import TokenizerMetrics
 from services.tokenizer.models_client import ModelsClient
@@ -173,13 +175,16 @@ class TextTier:
 
 
 @asynccontextmanager
-async def running_text(engine: EngineTier, *, max_generations: int = 4096) -> AsyncGenerator[TextTier, None]:
+async def running_text(
+    engine: EngineTier, *, max_generations: int = 4096, filters_file: Path | None = None
+) -> AsyncGenerator[TextTier, None]:
     """Serve text before an engine, composed as the process does it."""
     registry, address = CollectorRegistry(), f"127.0.0.1:{engine.port}"
     admission = Drain(max_generations, "generations")
     async with open_channel(address) as link_channel, open_channel(address) as channel:
         link, models = EngineLink(address, link_channel, Changes()), ModelsClient(address, channel, Changes())
-        generator = TextGenerator(models.find, link.start, admission, TokenizerMetrics(registry, admission))
+        filters = None if filters_file is None else OutputFilters(filters_file, FilterMetrics(registry))
+        generator = TextGenerator(models.find, link.start, admission, TokenizerMetrics(registry, admission), filters)
 
         def register(server: grpc.aio.Server) -> None:
             text_pb2_grpc.add_TextServiceServicer_to_server(TextServicer(generator, models), server)
@@ -199,9 +204,14 @@ async def running_text(engine: EngineTier, *, max_generations: int = 4096) -> As
 
 
 @asynccontextmanager
-async def running_tiers(directory: Path, **options: Any) -> AsyncGenerator[TextTier, None]:
+async def running_tiers(
+    directory: Path, *, filters_file: Path | None = None, **options: Any
+) -> AsyncGenerator[TextTier, None]:
     """Serve both tiers; `options` are those of `running_engine`."""
-    async with running_engine(directory, **options) as engine, running_text(engine) as text:
+    async with (
+        running_engine(directory, **options) as engine,
+        running_text(engine, filters_file=filters_file) as text,
+    ):
         yield text
 
 

@@ -12,11 +12,12 @@ from prometheus_client import CollectorRegistry
 from services.chassis.drain import Drain
 from services.chassis.errors import NotFound, ServiceError, Unavailable
 from services.tokenizer.events import EngineSink, Finish, FinishReason, Parsed, PromptDetail, Usage
-from services.tokenizer.generation import TextGeneration, TextGenerator, TextSpec
+from services.tokenizer.generation import TextGeneration, TextGenerator
 from services.tokenizer.logprobs import TextLogprobs
 from services.tokenizer.metrics import TokenizerMetrics
 from services.tokenizer.prompt import Prompt, TokenPrompt
 from services.tokenizer.text_model import TextModel
+from services.tokenizer.text_spec import TextSpec
 from services.tokenizer.text_tokenizer import TextTokenizer
 
 # What the recording engine side is asked for: prompt ids, choice, seconds left.

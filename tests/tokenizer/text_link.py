@@ -60,6 +60,8 @@ class TextLink:
                 detail = details[entry]
                 delta.reasoning = detail.reasoning
                 delta.tool_calls.extend(detail.tool_calls)
+                delta.filter_matches.extend(detail.filter_matches)
+                delta.format_faults.extend(detail.format_faults)
                 if detail.HasField("logprobs"):
                     delta.logprobs.CopyFrom(detail.logprobs)
             self.answers[stream_id].take(text_pb2.GenerateResponse(delta=delta))

@@ -28,15 +28,15 @@ from streamomni.engine.v1 import sampling_pb2 as streamomni_dot_engine_dot_v1_do
 from streamomni.text.v1 import chat_pb2 as streamomni_dot_text_dot_v1_dot_chat__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/text.proto\x12\x12streamomni.text.v1\x1a\x17google/rpc/status.proto\x1a!streamomni/engine/v1/models.proto\x1a#streamomni/engine/v1/sampling.proto\x1a\x1dstreamomni/text/v1/chat.proto\"\xcc\x05\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12.\n\x04text\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.TextPromptH\x00\x12\x31\n\x06tokens\x18\x04 \x01(\x0b\x32\x1f.streamomni.text.v1.TokenPromptH\x00\x12.\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPromptH\x00\x12=\n\x0fsampling_params\x18\x06 \x01(\x0b\x32$.streamomni.engine.v1.SamplingParams\x12\x0e\n\x01n\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\"\n\x1ainclude_stop_str_in_output\x18\t \x01(\x08\x12 \n\x13skip_special_tokens\x18\n \x01(\x08H\x02\x88\x01\x01\x12\x0c\n\x04\x65\x63ho\x18\x0b \x01(\x08\x12\x15\n\x08priority\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x17\n\ncache_salt\x18\r \x01(\tH\x04\x88\x01\x01\x12\x16\n\tlora_name\x18\x0e \x01(\tH\x05\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x0f \x01(\x04H\x06\x88\x01\x01\x12\x18\n\x0btraceparent\x18\x10 \x01(\tH\x07\x88\x01\x01\x12\x0e\n\x06\x63\x61ller\x18\x11 \x01(\t\x12\x36\n\rformat_checks\x18\x12 \x03(\x0e\x32\x1f.streamomni.text.v1.FormatCheck\x12\x1c\n\x14stop_at_format_fault\x18\x13 \x01(\x08\x42\x08\n\x06promptB\x04\n\x02_nB\x16\n\x14_skip_special_tokensB\x0b\n\t_priorityB\r\n\x0b_cache_saltB\x0c\n\n_lora_nameB\x0e\n\x0c_deadline_msB\x0e\n\x0c_traceparent\"r\n\nTextPrompt\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06suffix\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x15\n\x13_add_special_tokensB\t\n\x07_suffix\" \n\x0bTokenPrompt\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\xa9\x01\n\x10GenerateResponse\x12.\n\x07started\x18\x01 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12*\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x19.streamomni.text.v1.DeltaH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"\xa3\x02\n\x07Started\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x15\n\rcached_tokens\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x39\n\x0fprompt_logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x18\n\x0bprompt_text\x18\x05 \x01(\tH\x00\x88\x01\x01\x12%\n\x18prompt_first_token_bytes\x18\x06 \x01(\x0cH\x01\x88\x01\x01\x12\x32\n\x07\x63ontext\x18\x07 \x01(\x0b\x32!.streamomni.text.v1.ContextReportB\x0e\n\x0c_prompt_textB\x1b\n\x19_prompt_first_token_bytes\"\x8a\x01\n\rContextReport\x12\x36\n\x06policy\x18\x01 \x01(\x0e\x32&.streamomni.text.v1.ContextPolicy.Kind\x12\x18\n\x10\x64ropped_messages\x18\x02 \x01(\r\x12\x16\n\x0e\x64ropped_tokens\x18\x03 \x01(\r\x12\x0f\n\x07summary\x18\x04 \x01(\t\"\xc9\x01\n\x0b\x46ilterMatch\x12\x36\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32&.streamomni.text.v1.FilterMatch.Action\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0e\n\x06length\x18\x04 \x01(\r\"U\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x41\x43TION_MASK\x10\x01\x12\x0f\n\x0b\x41\x43TION_STOP\x10\x02\x12\x11\n\rACTION_REPORT\x10\x03\"`\n\x0b\x46ormatFault\x12.\n\x05\x63heck\x18\x01 \x01(\x0e\x32\x1f.streamomni.text.v1.FormatCheck\x12\x10\n\x08position\x18\x02 \x01(\r\x12\x0f\n\x07message\x18\x03 \x01(\t\"\xa6\x02\n\x05\x44\x65lta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x32\n\x08logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x05 \x01(\t\x12\x35\n\ntool_calls\x18\x06 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\x12\x37\n\x0e\x66ilter_matches\x18\x07 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x08 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFault\"\x84\x01\n\x0cTextLogprobs\x12\x30\n\x08logprobs\x18\x01 \x01(\x0b\x32\x1e.streamomni.engine.v1.Logprobs\x12\x13\n\x0btoken_bytes\x18\x02 \x03(\x0c\x12\x17\n\x0ftop_token_bytes\x18\x03 \x03(\x0c\x12\x14\n\x0ctext_offsets\x18\x04 \x03(\r\"\xaa\x02\n\x08\x46inished\x12\r\n\x05index\x18\x01 \x01(\r\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".streamomni.engine.v1.FinishReason\x12\x15\n\x0bstop_string\x18\x03 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x04 \x01(\rH\x00\x12*\n\x05usage\x18\x05 \x01(\x0b\x32\x1b.streamomni.engine.v1.Usage\x12\x37\n\x0e\x66ilter_matches\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x07 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFaultB\x0e\n\x0cmatched_stop\"\xc6\x01\n\x13GenerateManyRequest\x12\x34\n\x05start\x18\x01 \x01(\x0b\x32#.streamomni.text.v1.StartGenerationH\x00\x12\x36\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32$.streamomni.text.v1.CancelGenerationH\x00\x12\x36\n\x05\x62\x61tch\x18\x03 \x03(\x0b\x32\'.streamomni.text.v1.GenerateManyRequestB\t\n\x07\x63ommand\"Z\n\x0fStartGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.streamomni.text.v1.GenerateRequest\"%\n\x10\x43\x61ncelGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"\xa4\x01\n\x14GenerateManyResponse\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\r\n\x05texts\x18\x05 \x03(\t\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.StreamEvent\"\xe4\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x07started\x18\x02 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12\x31\n\x06\x64\x65tail\x18\x03 \x01(\x0b\x32\x1f.streamomni.text.v1.EntryDetailH\x00\x12\x30\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x12$\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x07\n\x05\x65vent\"\x8b\x02\n\x0b\x45ntryDetail\x12\r\n\x05\x65ntry\x18\x01 \x01(\r\x12\x32\n\x08logprobs\x18\x02 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x03 \x01(\t\x12\x35\n\ntool_calls\x18\x04 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\x12\x37\n\x0e\x66ilter_matches\x18\x05 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFault\"f\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x15\n\x13_add_special_tokens\"%\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"o\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12 \n\x13skip_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x16\n\x14_skip_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"P\n\x11RenderChatRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12,\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPrompt\"5\n\x12RenderChatResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\"\x13\n\x11ListModelsRequest\"A\n\x12ListModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model\"\x14\n\x12WatchModelsRequest\"B\n\x13WatchModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model*`\n\x0b\x46ormatCheck\x12\x1c\n\x18\x46ORMAT_CHECK_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46ORMAT_CHECK_JSON\x10\x01\x12\x1c\n\x18\x46ORMAT_CHECK_CODE_BLOCKS\x10\x02\x32\x9d\x05\n\x0bTextService\x12W\n\x08Generate\x12#.streamomni.text.v1.GenerateRequest\x1a$.streamomni.text.v1.GenerateResponse0\x01\x12\x65\n\x0cGenerateMany\x12\'.streamomni.text.v1.GenerateManyRequest\x1a(.streamomni.text.v1.GenerateManyResponse(\x01\x30\x01\x12U\n\x08Tokenize\x12#.streamomni.text.v1.TokenizeRequest\x1a$.streamomni.text.v1.TokenizeResponse\x12[\n\nDetokenize\x12%.streamomni.text.v1.DetokenizeRequest\x1a&.streamomni.text.v1.DetokenizeResponse\x12[\n\nRenderChat\x12%.streamomni.text.v1.RenderChatRequest\x1a&.streamomni.text.v1.RenderChatResponse\x12[\n\nListModels\x12%.streamomni.text.v1.ListModelsRequest\x1a&.streamomni.text.v1.ListModelsResponse\x12`\n\x0bWatchModels\x12&.streamomni.text.v1.WatchModelsRequest\x1a\'.streamomni.text.v1.WatchModelsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstreamomni/text/v1/text.proto\x12\x12streamomni.text.v1\x1a\x17google/rpc/status.proto\x1a!streamomni/engine/v1/models.proto\x1a#streamomni/engine/v1/sampling.proto\x1a\x1dstreamomni/text/v1/chat.proto\"\xcc\x05\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12.\n\x04text\x18\x03 \x01(\x0b\x32\x1e.streamomni.text.v1.TextPromptH\x00\x12\x31\n\x06tokens\x18\x04 \x01(\x0b\x32\x1f.streamomni.text.v1.TokenPromptH\x00\x12.\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPromptH\x00\x12=\n\x0fsampling_params\x18\x06 \x01(\x0b\x32$.streamomni.engine.v1.SamplingParams\x12\x0e\n\x01n\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\"\n\x1ainclude_stop_str_in_output\x18\t \x01(\x08\x12 \n\x13skip_special_tokens\x18\n \x01(\x08H\x02\x88\x01\x01\x12\x0c\n\x04\x65\x63ho\x18\x0b \x01(\x08\x12\x15\n\x08priority\x18\x0c \x01(\x05H\x03\x88\x01\x01\x12\x17\n\ncache_salt\x18\r \x01(\tH\x04\x88\x01\x01\x12\x16\n\tlora_name\x18\x0e \x01(\tH\x05\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x0f \x01(\x04H\x06\x88\x01\x01\x12\x18\n\x0btraceparent\x18\x10 \x01(\tH\x07\x88\x01\x01\x12\x0e\n\x06\x63\x61ller\x18\x11 \x01(\t\x12\x36\n\rformat_checks\x18\x12 \x03(\x0e\x32\x1f.streamomni.text.v1.FormatCheck\x12\x1c\n\x14stop_at_format_fault\x18\x13 \x01(\x08\x42\x08\n\x06promptB\x04\n\x02_nB\x16\n\x14_skip_special_tokensB\x0b\n\t_priorityB\r\n\x0b_cache_saltB\x0c\n\n_lora_nameB\x0e\n\x0c_deadline_msB\x0e\n\x0c_traceparent\"r\n\nTextPrompt\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06suffix\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x15\n\x13_add_special_tokensB\t\n\x07_suffix\" \n\x0bTokenPrompt\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"\xa9\x01\n\x10GenerateResponse\x12.\n\x07started\x18\x01 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12*\n\x05\x64\x65lta\x18\x02 \x01(\x0b\x32\x19.streamomni.text.v1.DeltaH\x00\x12\x30\n\x08\x66inished\x18\x03 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"\xa3\x02\n\x07Started\x12\x15\n\rprompt_tokens\x18\x01 \x01(\r\x12\x15\n\rcached_tokens\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x39\n\x0fprompt_logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x18\n\x0bprompt_text\x18\x05 \x01(\tH\x00\x88\x01\x01\x12%\n\x18prompt_first_token_bytes\x18\x06 \x01(\x0cH\x01\x88\x01\x01\x12\x32\n\x07\x63ontext\x18\x07 \x01(\x0b\x32!.streamomni.text.v1.ContextReportB\x0e\n\x0c_prompt_textB\x1b\n\x19_prompt_first_token_bytes\"\xdd\x01\n\rContextReport\x12\x36\n\x06policy\x18\x01 \x01(\x0e\x32&.streamomni.text.v1.ContextPolicy.Kind\x12\x18\n\x10\x64ropped_messages\x18\x02 \x01(\r\x12\x16\n\x0e\x64ropped_tokens\x18\x03 \x01(\r\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12\x32\n\rsummary_usage\x18\x05 \x01(\x0b\x32\x1b.streamomni.engine.v1.Usage\x12\x1d\n\x15unsummarized_messages\x18\x06 \x01(\r\"\xc9\x01\n\x0b\x46ilterMatch\x12\x36\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32&.streamomni.text.v1.FilterMatch.Action\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0e\n\x06length\x18\x04 \x01(\r\"U\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x41\x43TION_MASK\x10\x01\x12\x0f\n\x0b\x41\x43TION_STOP\x10\x02\x12\x11\n\rACTION_REPORT\x10\x03\"`\n\x0b\x46ormatFault\x12.\n\x05\x63heck\x18\x01 \x01(\x0e\x32\x1f.streamomni.text.v1.FormatCheck\x12\x10\n\x08position\x18\x02 \x01(\r\x12\x0f\n\x07message\x18\x03 \x01(\t\"\xa6\x02\n\x05\x44\x65lta\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x32\n\x08logprobs\x18\x04 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x05 \x01(\t\x12\x35\n\ntool_calls\x18\x06 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\x12\x37\n\x0e\x66ilter_matches\x18\x07 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x08 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFault\"\x84\x01\n\x0cTextLogprobs\x12\x30\n\x08logprobs\x18\x01 \x01(\x0b\x32\x1e.streamomni.engine.v1.Logprobs\x12\x13\n\x0btoken_bytes\x18\x02 \x03(\x0c\x12\x17\n\x0ftop_token_bytes\x18\x03 \x03(\x0c\x12\x14\n\x0ctext_offsets\x18\x04 \x03(\r\"\xaa\x02\n\x08\x46inished\x12\r\n\x05index\x18\x01 \x01(\r\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".streamomni.engine.v1.FinishReason\x12\x15\n\x0bstop_string\x18\x03 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x04 \x01(\rH\x00\x12*\n\x05usage\x18\x05 \x01(\x0b\x32\x1b.streamomni.engine.v1.Usage\x12\x37\n\x0e\x66ilter_matches\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x07 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFaultB\x0e\n\x0cmatched_stop\"\xc6\x01\n\x13GenerateManyRequest\x12\x34\n\x05start\x18\x01 \x01(\x0b\x32#.streamomni.text.v1.StartGenerationH\x00\x12\x36\n\x06\x63\x61ncel\x18\x02 \x01(\x0b\x32$.streamomni.text.v1.CancelGenerationH\x00\x12\x36\n\x05\x62\x61tch\x18\x03 \x03(\x0b\x32\'.streamomni.text.v1.GenerateManyRequestB\t\n\x07\x63ommand\"Z\n\x0fStartGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x34\n\x07request\x18\x02 \x01(\x0b\x32#.streamomni.text.v1.GenerateRequest\"%\n\x10\x43\x61ncelGeneration\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"\xa4\x01\n\x14GenerateManyResponse\x12\x12\n\nstream_ids\x18\x01 \x03(\x04\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\r\x12\r\n\x05texts\x18\x05 \x03(\t\x12/\n\x06\x65vents\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.StreamEvent\"\xe4\x01\n\x0bStreamEvent\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12.\n\x07started\x18\x02 \x01(\x0b\x32\x1b.streamomni.text.v1.StartedH\x00\x12\x31\n\x06\x64\x65tail\x18\x03 \x01(\x0b\x32\x1f.streamomni.text.v1.EntryDetailH\x00\x12\x30\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x1c.streamomni.text.v1.FinishedH\x00\x12$\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x07\n\x05\x65vent\"\x8b\x02\n\x0b\x45ntryDetail\x12\r\n\x05\x65ntry\x18\x01 \x01(\r\x12\x32\n\x08logprobs\x18\x02 \x01(\x0b\x32 .streamomni.text.v1.TextLogprobs\x12\x11\n\treasoning\x18\x03 \x01(\t\x12\x35\n\ntool_calls\x18\x04 \x03(\x0b\x32!.streamomni.text.v1.ToolCallDelta\x12\x37\n\x0e\x66ilter_matches\x18\x05 \x03(\x0b\x32\x1f.streamomni.text.v1.FilterMatch\x12\x36\n\rformat_faults\x18\x06 \x03(\x0b\x32\x1f.streamomni.text.v1.FormatFault\"f\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x15\n\x13_add_special_tokens\"%\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\r\"o\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\x12 \n\x13skip_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x16\n\x14_skip_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"P\n\x11RenderChatRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12,\n\x04\x63hat\x18\x02 \x01(\x0b\x32\x1e.streamomni.text.v1.ChatPrompt\"5\n\x12RenderChatResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\r\"\x13\n\x11ListModelsRequest\"A\n\x12ListModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model\"\x14\n\x12WatchModelsRequest\"B\n\x13WatchModelsResponse\x12+\n\x06models\x18\x01 \x03(\x0b\x32\x1b.streamomni.engine.v1.Model*`\n\x0b\x46ormatCheck\x12\x1c\n\x18\x46ORMAT_CHECK_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46ORMAT_CHECK_JSON\x10\x01\x12\x1c\n\x18\x46ORMAT_CHECK_CODE_BLOCKS\x10\x02\x32\x9d\x05\n\x0bTextService\x12W\n\x08Generate\x12#.streamomni.text.v1.GenerateRequest\x1a$.streamomni.text.v1.GenerateResponse0\x01\x12\x65\n\x0cGenerateMany\x12\'.streamomni.text.v1.GenerateManyRequest\x1a(.streamomni.text.v1.GenerateManyResponse(\x01\x30\x01\x12U\n\x08Tokenize\x12#.streamomni.text.v1.TokenizeRequest\x1a$.streamomni.text.v1.TokenizeResponse\x12[\n\nDetokenize\x12%.streamomni.text.v1.DetokenizeRequest\x1a&.streamomni.text.v1.DetokenizeResponse\x12[\n\nRenderChat\x12%.streamomni.text.v1.RenderChatRequest\x1a&.streamomni.text.v1.RenderChatResponse\x12[\n\nListModels\x12%.streamomni.text.v1.ListModelsRequest\x1a&.streamomni.text.v1.ListModelsResponse\x12`\n\x0bWatchModels\x12&.streamomni.text.v1.WatchModelsRequest\x1a\'.streamomni.text.v1.WatchModelsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'streamomni.text.v1.text_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FORMATCHECK']._serialized_start=4299
-  _globals['_FORMATCHECK']._serialized_end=4395
+  _globals['_FORMATCHECK']._serialized_start=4382
+  _globals['_FORMATCHECK']._serialized_end=4478
   _globals['_GENERATEREQUEST']._serialized_start=182
   _globals['_GENERATEREQUEST']._serialized_end=898
   _globals['_TEXTPROMPT']._serialized_start=900
@@ -48,51 +48,51 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STARTED']._serialized_start=1223
   _globals['_STARTED']._serialized_end=1514
   _globals['_CONTEXTREPORT']._serialized_start=1517
-  _globals['_CONTEXTREPORT']._serialized_end=1655
-  _globals['_FILTERMATCH']._serialized_start=1658
-  _globals['_FILTERMATCH']._serialized_end=1859
-  _globals['_FILTERMATCH_ACTION']._serialized_start=1774
-  _globals['_FILTERMATCH_ACTION']._serialized_end=1859
-  _globals['_FORMATFAULT']._serialized_start=1861
-  _globals['_FORMATFAULT']._serialized_end=1957
-  _globals['_DELTA']._serialized_start=1960
-  _globals['_DELTA']._serialized_end=2254
-  _globals['_TEXTLOGPROBS']._serialized_start=2257
-  _globals['_TEXTLOGPROBS']._serialized_end=2389
-  _globals['_FINISHED']._serialized_start=2392
-  _globals['_FINISHED']._serialized_end=2690
-  _globals['_GENERATEMANYREQUEST']._serialized_start=2693
-  _globals['_GENERATEMANYREQUEST']._serialized_end=2891
-  _globals['_STARTGENERATION']._serialized_start=2893
-  _globals['_STARTGENERATION']._serialized_end=2983
-  _globals['_CANCELGENERATION']._serialized_start=2985
-  _globals['_CANCELGENERATION']._serialized_end=3022
-  _globals['_GENERATEMANYRESPONSE']._serialized_start=3025
-  _globals['_GENERATEMANYRESPONSE']._serialized_end=3189
-  _globals['_STREAMEVENT']._serialized_start=3192
-  _globals['_STREAMEVENT']._serialized_end=3420
-  _globals['_ENTRYDETAIL']._serialized_start=3423
-  _globals['_ENTRYDETAIL']._serialized_end=3690
-  _globals['_TOKENIZEREQUEST']._serialized_start=3692
-  _globals['_TOKENIZEREQUEST']._serialized_end=3794
-  _globals['_TOKENIZERESPONSE']._serialized_start=3796
-  _globals['_TOKENIZERESPONSE']._serialized_end=3833
-  _globals['_DETOKENIZEREQUEST']._serialized_start=3835
-  _globals['_DETOKENIZEREQUEST']._serialized_end=3946
-  _globals['_DETOKENIZERESPONSE']._serialized_start=3948
-  _globals['_DETOKENIZERESPONSE']._serialized_end=3982
-  _globals['_RENDERCHATREQUEST']._serialized_start=3984
-  _globals['_RENDERCHATREQUEST']._serialized_end=4064
-  _globals['_RENDERCHATRESPONSE']._serialized_start=4066
-  _globals['_RENDERCHATRESPONSE']._serialized_end=4119
-  _globals['_LISTMODELSREQUEST']._serialized_start=4121
-  _globals['_LISTMODELSREQUEST']._serialized_end=4140
-  _globals['_LISTMODELSRESPONSE']._serialized_start=4142
-  _globals['_LISTMODELSRESPONSE']._serialized_end=4207
-  _globals['_WATCHMODELSREQUEST']._serialized_start=4209
-  _globals['_WATCHMODELSREQUEST']._serialized_end=4229
-  _globals['_WATCHMODELSRESPONSE']._serialized_start=4231
-  _globals['_WATCHMODELSRESPONSE']._serialized_end=4297
-  _globals['_TEXTSERVICE']._serialized_start=4398
-  _globals['_TEXTSERVICE']._serialized_end=5067
+  _globals['_CONTEXTREPORT']._serialized_end=1738
+  _globals['_FILTERMATCH']._serialized_start=1741
+  _globals['_FILTERMATCH']._serialized_end=1942
+  _globals['_FILTERMATCH_ACTION']._serialized_start=1857
+  _globals['_FILTERMATCH_ACTION']._serialized_end=1942
+  _globals['_FORMATFAULT']._serialized_start=1944
+  _globals['_FORMATFAULT']._serialized_end=2040
+  _globals['_DELTA']._serialized_start=2043
+  _globals['_DELTA']._serialized_end=2337
+  _globals['_TEXTLOGPROBS']._serialized_start=2340
+  _globals['_TEXTLOGPROBS']._serialized_end=2472
+  _globals['_FINISHED']._serialized_start=2475
+  _globals['_FINISHED']._serialized_end=2773
+  _globals['_GENERATEMANYREQUEST']._serialized_start=2776
+  _globals['_GENERATEMANYREQUEST']._serialized_end=2974
+  _globals['_STARTGENERATION']._serialized_start=2976
+  _globals['_STARTGENERATION']._serialized_end=3066
+  _globals['_CANCELGENERATION']._serialized_start=3068
+  _globals['_CANCELGENERATION']._serialized_end=3105
+  _globals['_GENERATEMANYRESPONSE']._serialized_start=3108
+  _globals['_GENERATEMANYRESPONSE']._serialized_end=3272
+  _globals['_STREAMEVENT']._serialized_start=3275
+  _globals['_STREAMEVENT']._serialized_end=3503
+  _globals['_ENTRYDETAIL']._serialized_start=3506
+  _globals['_ENTRYDETAIL']._serialized_end=3773
+  _globals['_TOKENIZEREQUEST']._serialized_start=3775
+  _globals['_TOKENIZEREQUEST']._serialized_end=3877
+  _globals['_TOKENIZERESPONSE']._serialized_start=3879
+  _globals['_TOKENIZERESPONSE']._serialized_end=3916
+  _globals['_DETOKENIZEREQUEST']._serialized_start=3918
+  _globals['_DETOKENIZEREQUEST']._serialized_end=4029
+  _globals['_DETOKENIZERESPONSE']._serialized_start=4031
+  _globals['_DETOKENIZERESPONSE']._serialized_end=4065
+  _globals['_RENDERCHATREQUEST']._serialized_start=4067
+  _globals['_RENDERCHATREQUEST']._serialized_end=4147
+  _globals['_RENDERCHATRESPONSE']._serialized_start=4149
+  _globals['_RENDERCHATRESPONSE']._serialized_end=4202
+  _globals['_LISTMODELSREQUEST']._serialized_start=4204
+  _globals['_LISTMODELSREQUEST']._serialized_end=4223
+  _globals['_LISTMODELSRESPONSE']._serialized_start=4225
+  _globals['_LISTMODELSRESPONSE']._serialized_end=4290
+  _globals['_WATCHMODELSREQUEST']._serialized_start=4292
+  _globals['_WATCHMODELSREQUEST']._serialized_end=4312
+  _globals['_WATCHMODELSRESPONSE']._serialized_start=4314
+  _globals['_WATCHMODELSRESPONSE']._serialized_end=4380
+  _globals['_TEXTSERVICE']._serialized_start=4481
+  _globals['_TEXTSERVICE']._serialized_end=5150
 # @@protoc_insertion_point(module_scope)

@@ -358,6 +358,8 @@ class ContextReport(_message.Message):
     DROPPED_MESSAGES_FIELD_NUMBER: _builtins.int
     DROPPED_TOKENS_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    SUMMARY_USAGE_FIELD_NUMBER: _builtins.int
+    UNSUMMARIZED_MESSAGES_FIELD_NUMBER: _builtins.int
     policy: _chat_pb2.ContextPolicy.Kind.ValueType
     """How."""
     dropped_messages: _builtins.int
@@ -366,6 +368,14 @@ class ContextReport(_message.Message):
     """Prompt tokens that they would have taken."""
     summary: _builtins.str
     """With SUMMARIZE: the summary of all that was left out, now and before."""
+    unsummarized_messages: _builtins.int
+    """Of dropped_messages, those that the summary holds in part or not at all:
+    they were too long for it, or too many.
+    """
+    @_builtins.property
+    def summary_usage(self) -> _sampling_pb2.Usage:
+        """What writing the summary took. Not in the usage of the choices."""
+
     def __init__(
         self,
         *,
@@ -373,10 +383,12 @@ class ContextReport(_message.Message):
         dropped_messages: _builtins.int = ...,
         dropped_tokens: _builtins.int = ...,
         summary: _builtins.str = ...,
+        summary_usage: _sampling_pb2.Usage | None = ...,
+        unsummarized_messages: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary_usage", b"summary_usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_messages", b"dropped_messages", "dropped_tokens", b"dropped_tokens", "policy", b"policy", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_messages", b"dropped_messages", "dropped_tokens", b"dropped_tokens", "policy", b"policy", "summary", b"summary", "summary_usage", b"summary_usage", "unsummarized_messages", b"unsummarized_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1005,7 +1017,9 @@ class RenderChatRequest(_message.Message):
     """Name of a model. Empty: the only one."""
     @_builtins.property
     def chat(self) -> _chat_pb2.ChatPrompt:
-        """The conversation."""
+        """The conversation. With a sliding window it is cut as for an answer of no
+        given length; SUMMARIZE is refused.
+        """
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""Checks of a text's form while it comes."""
