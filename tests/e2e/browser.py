@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 # Without these it looks for its maker's hosts at every start.
 _FLAGS = [
@@ -22,14 +22,21 @@ _FLAGS = [
 
 
 @contextmanager
-def browser_page() -> Iterator[Page]:
-    """An empty page; Chromium is installed first where it is missing."""
+def running_browser() -> Iterator[Browser]:
+    """A browser; Chromium is installed first where it is missing."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_chromium(), args=_FLAGS)
         try:
-            yield browser.new_page()
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def browser_page() -> Iterator[Page]:
+    """An empty page in a browser of its own."""
+    with running_browser() as browser:
+        yield browser.new_page()
 
 
 def _chromium() -> str:

@@ -1,16 +1,16 @@
-"""The web page in a real browser."""
+"""The web page on the real model. What it does with exact answers is tested in `tests/e2e/page`."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Request, expect
 
 from tests.e2e.browser import browser_page
+from tests.e2e.page.conftest import ask, keep_screenshot
 from tests.e2e.service import Service, wait_until
 
 # What the model says is its own affair.
@@ -22,25 +22,20 @@ def page(service: Service) -> Iterator[Page]:
     """The page with its model list loaded."""
     with browser_page() as opened:
         opened.goto(service.url)
-        expect(opened.locator("#model")).to_be_enabled()
+        expect(opened.locator("#model")).to_have_value(service.model)
         yield opened
 
 
-def ask(page: Page, text: str) -> None:
-    """Type a message and send it with Enter."""
-    page.locator("#prompt").fill(text)
-    page.locator("#prompt").press("Enter")
-
-
 def stop(page: Page) -> None:
-    """End the answer under way, if it has not ended by itself."""
+    """End the answer under way, if it has not ended by itself, and wait until it is stored."""
     if page.locator("#stop").is_visible():
         page.locator("#stop").click()
-    expect(page.locator("#send")).to_be_visible()
+    expect(page.locator(".regenerate").last).to_be_enabled()
 
 
-def test_chat_streams_into_the_page(page: Page, service: Service, tmp_path: Path) -> None:
-    """An answer grows on the page, the next question is sent with the first exchange, and nothing goes elsewhere."""
+def test_chat_streams_into_the_page(page: Page, service: Service) -> None:
+    """An answer grows on the page, the next question is sent alone and answered in the same session, the session is
+    there after a reload, and nothing goes elsewhere."""
     requests: list[Request] = []
 
     def note(request: Request) -> None:
@@ -49,7 +44,7 @@ def test_chat_streams_into_the_page(page: Page, service: Service, tmp_path: Path
 
     page.on("request", note)
     ask(page, "Count from one to five hundred in words.")
-    answers = page.locator(".assistant")
+    answers = page.locator(".assistant .text")
     expect(answers).to_contain_text(SOME_WORDS, timeout=30_000)
     first = answers.inner_text()
     expect(answers).not_to_have_text(first)
@@ -57,11 +52,16 @@ def test_chat_streams_into_the_page(page: Page, service: Service, tmp_path: Path
     ask(page, "And backwards?")
     expect(answers).to_have_count(2)
     expect(answers.nth(1)).to_contain_text(SOME_WORDS, timeout=30_000)
+    expect(page.locator(".stats").last).to_contain_text("tokens/s")
     stop(page)
-    page.screenshot(path=tmp_path / "chat.png")
-    sent = [json.loads(request.post_data or "") for request in requests if request.method == "POST"]
-    assert [len(body["messages"]) for body in sent] == [1, 3]
-    assert sent[1]["messages"][1]["content"].startswith(first)
+    keep_screenshot(page, "smollm2-1280")
+    turns = [request for request in requests if request.url.endswith("/v1/chat/completions")]
+    sent = [json.loads(request.post_data or "") for request in turns]
+    assert [len(body["messages"]) for body in sent] == [1, 1]
+    assert len({body["session_id"] for body in sent}) == 1
+    page.reload()
+    expect(answers).to_have_count(2)
+    expect(answers.first).to_contain_text(first.split("\n")[0])
     assert all(request.url.startswith(service.url) for request in requests)
 
 
@@ -73,5 +73,5 @@ def test_stop_button_frees_the_engine(page: Page, service: Service) -> None:
     wait_until(lambda: not service.is_idle(), 5, "vLLM does not run")
     page.locator("#stop").click()
     wait_until(service.is_idle, 1, "vLLM is not idle")
-    expect(answer).to_contain_text("stopped")
+    expect(answer.locator(".status")).to_have_text("Stopped before its end.")
     expect(page.locator("#send")).to_be_visible()
