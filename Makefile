@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-LISTS := $(addprefix requirements/,engine-cpu.txt tokenizer.txt frontend.txt dev.txt)
+LISTS := $(addprefix requirements/,engine-cpu.txt tokenizer.txt frontend.txt cli.txt dev.txt)
 SOURCES := services tests protos/generate.py requirements/lock.py
 
 # What is installed is current as long as the lists and pyproject.toml have this checksum. The stamp is written last.

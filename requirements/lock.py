@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HERE = Path(__file__).resolve().parent
-CPU_LISTS = {"engine-cpu": "engine", "tokenizer": "tokenizer", "frontend": "frontend", "dev": "dev"}
+CPU_LISTS = {"engine-cpu": "engine", "tokenizer": "tokenizer", "frontend": "frontend", "cli": "cli", "dev": "dev"}
 GPU_LIST, GPU_EXTRA = "engine-gpu", "engine-gpu"
 # vLLM asks for these, nothing here uses them, and beside a CPU build of torch their builds break vLLM's import.
 UNUSABLE_ON_CPU = frozenset({"torchvision", "torchaudio", "torchcodec"})

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from services.chassis.settings import SettingsError
 from services.cli.arguments import CommandError, Parser, UsageError
 from services.cli.build_once import BuildError
-from services.cli.commands import bench, chat, models, tier, up
+from services.cli.commands import bench, chat, models, sessions, tier, up
 
 _DESCRIPTION = "Serves a language model as a stream, and talks to it."
 _INTERRUPTED = 130
@@ -38,7 +38,7 @@ def _parser() -> Parser:
     parser = Parser(prog="stream-omni", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"stream-omni {_version()}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in (up, tier, chat, bench, models):
+    for command in (up, tier, chat, sessions, bench, models):
         command.add_to(commands)
     return parser
 

@@ -6,54 +6,52 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from services.cli.sse import event_texts
+from services.cli.answer_stream import Piece, pieces_of
+from services.cli.service_failure import ServiceFailure, Unreachable, one_line, refusal, request_mark
 
 # The service sends a comment every 15 s while it has nothing to say.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-Message = Mapping[str, str]
-
-
-class ServiceFailure(Exception):
-    """The service did not do what it was asked. The text is one line, with the request's id where there is one."""
-
-
-class Unreachable(ServiceFailure):
-    """Nothing answers at the service's address."""
+Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How to answer; what is None is left to the service.
+    """How to answer; what is None or empty is left to the service.
 
     Args:
         model: the model's name.
         temperature: 0 for the likeliest answer, more for more variety.
         max_tokens: most tokens of an answer.
+        context_policy: what to do when the conversation does not fit: "error", "sliding_window" or "summarize".
+        preset: name of a task's template.
+        preset_variables: values for its variables.
     """
 
     model: str
     temperature: float | None = None
     max_tokens: int | None = None
+    context_policy: str | None = None
+    preset: str | None = None
+    preset_variables: Mapping[str, str] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of an answer.
-
-    Args:
-        text: what comes next.
-        finish_reason: given once, with the last piece.
-    """
-
-    text: str
-    finish_reason: str | None
+    def fields(self) -> dict[str, Any]:
+        """Return the request's fields for them."""
+        given = {
+            "model": self.model,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "context_policy": self.context_policy,
+            "preset": self.preset,
+            "preset_variables": dict(self.preset_variables) if self.preset and self.preset_variables else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class ServiceClient:
@@ -77,42 +75,75 @@ class ServiceClient:
             Unreachable: nothing answers there.
             ServiceFailure: the answer is no list of models.
         """
+        content = await self.ask("GET", "/v1/models")
         try:
-            async with self._open() as http:
-                response = await http.get("/v1/models")
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise self._unreachable(error) from error
-        if response.status_code != httpx.codes.OK:
-            raise _refusal(response)
-        try:
-            return [str(entry["id"]) for entry in response.json()["data"]]
-        except (ValueError, KeyError, TypeError) as error:
+            return [str(entry["id"]) for entry in content["data"]]
+        except (KeyError, TypeError) as error:
             raise ServiceFailure(f"{self.url}/v1/models gives no list of models; is this the service's URL?") from error
 
-    async def chat(self, messages: Sequence[Message], options: ChatOptions) -> AsyncGenerator[Piece, None]:
-        """Yield the answer as it comes. Closing the generator closes the connection, which ends the generation.
+    async def ask(
+        self, method: str, path: str, body: object = None, params: Mapping[str, str | int] | None = None
+    ) -> dict[str, Any]:
+        """Send one request and return the JSON object that answers it; `{}` for an answer without a body.
+
+        Args:
+            method: GET, POST, PATCH or DELETE.
+            path: begins with `/v1/`.
+            body: is sent as JSON; None sends none.
+            params: the query.
 
         Raises:
             Unreachable: nothing answers there.
-            ServiceFailure: the request was refused, or the answer broke off.
+            Refused: the answer is an error.
+            ServiceFailure: the answer is no JSON object.
         """
-        body: dict[str, Any] = {"model": options.model, "messages": list(messages), "stream": True}
-        if options.temperature is not None:
-            body["temperature"] = options.temperature
-        if options.max_tokens is not None:
-            body["max_tokens"] = options.max_tokens
+        try:
+            async with self._open() as http:
+                content = None if body is None else json.dumps(body).encode()
+                headers = {} if body is None else {"content-type": "application/json"}
+                response = await http.request(method, path, content=content, headers=headers, params=params)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise self._unreachable(error) from error
+        if not response.is_success:
+            raise refusal(response)
+        if not response.content:
+            return {}
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            where = f"{self.url}{path}"
+            raise ServiceFailure(
+                f"{where} answers with no JSON object; is this the service's URL?{request_mark(response)}"
+            )
+        return answer
+
+    async def chat(self, turn: Mapping[str, Any], options: ChatOptions) -> AsyncGenerator[Piece, None]:
+        """Yield the answer as it comes. Closing the generator closes the connection, which ends the generation.
+
+        Args:
+            turn: the request's fields that say what to answer: `messages`, or those of a session.
+            options: how to answer.
+
+        Raises:
+            Unreachable: nothing answers there.
+            Refused: the request was refused, or the stream ended in an error.
+            ServiceFailure: the answer broke off.
+        """
+        body = {**options.fields(), **turn, "stream": True, "stream_options": {"include_usage": True}}
         try:
             async with self._open() as http, http.stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != httpx.codes.OK:
                     await response.aread()
-                    raise _refusal(response)
-                async with aclosing(_pieces(response)) as pieces:
+                    raise refusal(response)
+                async with aclosing(pieces_of(response)) as pieces:
                     async for piece in pieces:
                         yield piece
         except httpx.ConnectError as error:
             raise self._unreachable(error) from error
         except httpx.TransportError as error:
-            raise ServiceFailure(f"the connection to {self.url} broke: {_reason(error)}") from error
+            raise ServiceFailure(f"the connection to {self.url} broke: {one_line(error)}") from error
 
     def _open(self) -> httpx.AsyncClient:
         # A proxy from the environment has no business on the way to this machine itself.
@@ -128,55 +159,10 @@ class ServiceClient:
     def _unreachable(self, error: Exception) -> Unreachable:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return Unreachable(
-                f"the certificate of {self.url} is not trusted here ({_reason(error)});"
+                f"the certificate of {self.url} is not trusted here ({one_line(error)});"
                 " name its authority's PEM file with --tls-ca"
             )
         return Unreachable(
-            f"no service answers at {self.url} ({_reason(error)}); start one with stream-omni up, or name it with --url"
+            f"no service answers at {self.url} ({one_line(error)});"
+            " start one with stream-omni up, or name it with --url"
         )
-
-
-async def _pieces(response: httpx.Response) -> AsyncGenerator[Piece, None]:
-    async with aclosing(event_texts(response.aiter_bytes())) as events:
-        async for event in events:
-            if event == "[DONE]":
-                return
-            content = _json_object(event)
-            if not content:
-                raise ServiceFailure(f"the service sent an event that is no JSON object{_request(response)}")
-            if "error" in content:
-                raise ServiceFailure(_told(content, "the service failed", response))
-            for choice in content.get("choices") or []:
-                yield Piece((choice.get("delta") or {}).get("content") or "", choice.get("finish_reason"))
-    raise ServiceFailure(f"the answer broke off{_request(response)}")
-
-
-def _refusal(response: httpx.Response) -> ServiceFailure:
-    content = _json_object(response.text)
-    told = _told(content, f"the service answered {response.status_code}", response)
-    if response.status_code == httpx.codes.UNAUTHORIZED:
-        told += "; a key is taken from --api-key or OMNI_API_KEY"
-    return ServiceFailure(told)
-
-
-def _told(content: Mapping[str, Any], otherwise: str, response: httpx.Response) -> str:
-    error = content.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return f"{' '.join(str(message or otherwise).split())}{_request(response)}"
-
-
-def _request(response: httpx.Response) -> str:
-    request_id = response.headers.get("x-request-id")
-    return f" (request {request_id})" if request_id else ""
-
-
-def _json_object(text: str) -> Mapping[str, Any]:
-    try:
-        content = json.loads(text)
-    except ValueError:
-        content = None
-    return content if isinstance(content, dict) else {}
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.chassis.settings import SettingsError
+from services.cli.state_directory import state_directory
 from services.engine.settings import EngineSettings
 from services.frontend.api_keys import ApiKeys
+from services.frontend.presets.library import Presets
+from services.frontend.sessions.opening import check_database
 from services.frontend.settings import FrontendSettings
+from services.tokenizer.filters.rules_file import read_rules
 from services.tokenizer.settings import TokenizerSettings
 
 # What links the tiers follows from their ports.
@@ -32,6 +36,8 @@ class UpOptions:
         tokenizers: number of tokenizer processes.
         served_name: the model's name in requests.
         engine_args: vLLM's engine arguments; they go over those of the environment.
+        filters_file: TOML file of the tokenizers' output filters.
+        state_dir: directory of what outlives the service; by default that of the user's state.
     """
 
     model: str | None = None
@@ -43,6 +49,8 @@ class UpOptions:
     tokenizers: int = 1
     served_name: str | None = None
     engine_args: Mapping[str, Any] | None = None
+    filters_file: str | None = None
+    state_dir: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +94,12 @@ def load_settings(options: UpOptions) -> UpSettings:
         "OMNI_ENGINE_SERVED_NAME": options.served_name,
         "OMNI_TOKENIZER_PORT": options.tokenizer_port,
         "OMNI_TOKENIZER_METRICS_PORT": options.tokenizer_metrics_port,
+        "OMNI_TOKENIZER_FILTERS_FILE": options.filters_file,
         "OMNI_FRONTEND_PORT": options.port,
+        "OMNI_FRONTEND_STATE_DIR": options.state_dir,
     }
     os.environ.update({name: str(value) for name, value in chosen.items() if value is not None})
+    os.environ.setdefault("OMNI_FRONTEND_STATE_DIR", str(state_directory(os.environ)))
     if options.engine_args:
         os.environ["OMNI_ENGINE_ARGS"] = json.dumps({**EngineSettings.load().args, **options.engine_args})
     settings = UpSettings(EngineSettings.load(), TokenizerSettings.load(), options.tokenizers, FrontendSettings.load())
@@ -96,6 +107,10 @@ def load_settings(options: UpOptions) -> UpSettings:
     if settings.frontend.api_keys_file is not None:
         # Else the frontend tells only once the engine has loaded its model.
         ApiKeys(settings.frontend.api_keys_file)
+    Presets(settings.frontend.presets_dir)
+    if settings.tokenizer.filters_file is not None:
+        read_rules(settings.tokenizer.filters_file)
+    check_database(settings.frontend)
     return settings
 
 

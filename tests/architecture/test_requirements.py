@@ -16,6 +16,7 @@ LISTS = {
     "engine-gpu": "engine-gpu",
     "tokenizer": "tokenizer",
     "frontend": "frontend",
+    "cli": "cli",
     "dev": "dev",
 }
 CPU_LISTS = [name for name in LISTS if name != "engine-gpu"]

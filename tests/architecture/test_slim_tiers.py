@@ -19,7 +19,7 @@ IMPORT_ALL = """
 import importlib, importlib.util, pkgutil, sys
 
 names = []
-for package in ("services.chassis", f"services.{sys.argv[1]}"):
+for package in ("services.chassis", sys.argv[1]):
     path = importlib.import_module(package).__path__
     names += [package, *(module.name for module in pkgutil.walk_packages(path, package + "."))]
 for name in names:
@@ -45,7 +45,18 @@ def test_wheel_holds_every_source_file(wheel: Path) -> None:
 def test_tier_imports_without_torch_and_vllm(tier: str, slim_python: Callable[[str], Path], tmp_path: Path) -> None:
     """In a fresh environment made from the tier's list alone, all of its modules and the chassis import."""
     # Isolated mode: neither this repository nor the caller's PYTHONPATH may stand in for what is not installed.
-    command = [str(slim_python(tier)), "-I", "-c", IMPORT_ALL, tier]
+    command = [str(slim_python(tier)), "-I", "-c", IMPORT_ALL, f"services.{tier}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10
+
+
+def test_terminal_needs_no_tier(slim_python: Callable[[str], Path], tmp_path: Path) -> None:
+    """Whoever only talks to a service installs the command's own list: it starts, and all of the chat imports."""
+    python = str(slim_python("cli"))
+    command = [python, "-I", "-c", IMPORT_ALL, "services.cli.chat"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    command = [python, "-I", "-m", "services.cli", "models", "list", "--url", "http://127.0.0.1:9"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "no service answers" in done.stderr) == (1, True), done.stderr

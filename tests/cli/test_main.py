@@ -11,7 +11,7 @@ def test_help_names_every_command() -> None:
     """The help goes to standard output and lists what there is."""
     done = stream_omni("--help")
     assert done.returncode == 0
-    for command in ("up", "engine", "tokenizer", "frontend", "chat", "models"):
+    for command in ("up", "engine", "tokenizer", "frontend", "chat", "sessions", "models"):
         assert f"\n    {command}" in done.stdout
 
 

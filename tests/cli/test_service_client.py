@@ -8,7 +8,9 @@ from contextlib import aclosing
 
 import pytest
 
-from services.cli.service_client import ChatOptions, Piece, ServiceClient, ServiceFailure, Unreachable
+from services.cli.answer_stream import Piece
+from services.cli.service_client import ChatOptions, ServiceClient
+from services.cli.service_failure import ServiceFailure, Unreachable
 from tests.cli.scripted_http import REQUEST_ID, chat_server
 from tests.cli.scripted_service import free_port
 
@@ -16,7 +18,7 @@ from tests.cli.scripted_service import free_port
 async def ask(client: ServiceClient, text: str, options: ChatOptions | None = None) -> Sequence[Piece]:
     """The pieces of an answer."""
     messages = [{"role": "user", "content": text}]
-    return [piece async for piece in client.chat(messages, options or ChatOptions("tiny"))]
+    return [piece async for piece in client.chat({"messages": messages}, options or ChatOptions("tiny"))]
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
@@ -31,9 +33,11 @@ async def test_answer_comes_in_pieces() -> None:
     with chat_server("tiny") as server:
         pieces = await ask(ServiceClient(server.url), "hello", ChatOptions("tiny", temperature=0.0))
         assert "".join(piece.text for piece in pieces) == "It is Paris\x1b[2J."
-        assert [piece.finish_reason for piece in pieces] == [None, None, None, "stop"]
+        assert [piece.finish_reason for piece in pieces] == [None, None, None, "stop", None]
+        assert pieces[-1].usage == {"completion_tokens": 3}
         messages = [{"role": "user", "content": "hello"}]
-        assert server.chats == [{"model": "tiny", "messages": messages, "stream": True, "temperature": 0.0}]
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        assert server.chats == [{"model": "tiny", "messages": messages, "temperature": 0.0, **streamed}]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ async def test_closing_the_answer_closes_the_connection() -> None:
     """The service notices at once that nobody reads any more, so it can stop."""
     with chat_server("tiny") as server:
         messages = [{"role": "user", "content": "forever"}]
-        async with aclosing(ServiceClient(server.url).chat(messages, ChatOptions("tiny"))) as pieces:
+        async with aclosing(ServiceClient(server.url).chat({"messages": messages}, ChatOptions("tiny"))) as pieces:
             async for _ in pieces:
                 break
         assert await asyncio.to_thread(server.left.wait, 5)

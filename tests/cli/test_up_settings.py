@@ -13,12 +13,13 @@ from services.cli.up_settings import UpOptions, load_settings, own_ports
 
 
 @pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
+def environment(tmp_path: Path) -> Iterator[None]:
     """Give the process its own environment back, which loading the settings changes."""
     before = dict(os.environ)
     for name in before:
         if name.startswith("OMNI_"):
             del os.environ[name]
+    os.environ["XDG_STATE_HOME"] = str(tmp_path / "state")
     yield
     os.environ.clear()
     os.environ.update(before)
@@ -74,6 +75,15 @@ def test_tls_is_for_tiers_of_their_own(name: str) -> None:
         load_settings(UpOptions("tiny"))
 
 
+def test_wrong_filters_file_is_told_before_anything_starts(tmp_path: Path) -> None:
+    """A filters file that the tokenizers would refuse is refused here; a good one is theirs."""
+    path = tmp_path / "filters.toml"
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings(UpOptions("tiny", filters_file=str(path)))
+    path.write_text("[[rule]]\nname = 'r'\naction = 'mask'\nwords = ['a']\n")
+    assert load_settings(UpOptions("tiny", filters_file=str(path))).tokenizer.filters_file == path
+
+
 def test_wrong_keys_file_is_told_before_anything_starts(tmp_path: Path) -> None:
     """A file of API keys that the frontend would refuse is refused here, long before the frontend's turn."""
     os.environ["OMNI_FRONTEND_API_KEYS_FILE"] = str(tmp_path / "keys")
@@ -100,3 +110,46 @@ def test_unknown_variable_is_refused() -> None:
     os.environ["OMNI_TOKENIZER_PROT"] = "1"
     with pytest.raises(SettingsError, match="unknown setting OMNI_TOKENIZER_PROT"):
         load_settings(UpOptions("tiny"))
+
+
+def test_a_broken_preset_is_told_at_once(tmp_path: Path) -> None:
+    """A broken preset is told before anything is started."""
+    (tmp_path / "poem.toml").write_text("title = 1")
+    os.environ["OMNI_FRONTEND_PRESETS_DIR"] = str(tmp_path)
+    with pytest.raises(SettingsError, match=r"poem\.toml is wrong"):
+        load_settings(UpOptions("tiny"))
+
+
+def test_sessions_are_kept_with_the_user_s_state(tmp_path: Path) -> None:
+    """Without an option sessions lie in the user's directory for state, which is the user's alone."""
+    settings = load_settings(UpOptions("tiny"))
+    state = tmp_path / "state" / "stream-omni"
+    assert settings.frontend.state_dir == state
+    assert (state / "sessions.db").stat().st_mode & 0o777 == 0o600
+    assert state.stat().st_mode & 0o777 == 0o700
+
+
+def test_state_directory_can_be_chosen(tmp_path: Path) -> None:
+    """An option goes over the variable, and the variable over the default."""
+    os.environ["OMNI_FRONTEND_STATE_DIR"] = str(tmp_path / "variable")
+    assert load_settings(UpOptions("tiny")).frontend.state_dir == tmp_path / "variable"
+    chosen = load_settings(UpOptions("tiny", state_dir=str(tmp_path / "option")))
+    assert chosen.frontend.state_dir == tmp_path / "option"
+
+
+def test_unusable_database_is_told_before_anything_starts(tmp_path: Path) -> None:
+    """A directory that cannot be made, a file that is no database, and a URL of something else are refused at once."""
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(SettingsError, match=r"sessions\.db cannot be opened: .*; choose another directory"):
+        load_settings(UpOptions("tiny", state_dir=str(tmp_path / "file")))
+    (tmp_path / "sessions.db").write_text("no database, but longer than its head would be" * 10)
+    with pytest.raises(SettingsError, match="cannot be used: file is not a database"):
+        load_settings(UpOptions("tiny", state_dir=str(tmp_path)))
+    os.environ["OMNI_FRONTEND_SESSIONS_URL"] = "redis://user:secret@localhost"
+    with pytest.raises(SettingsError, match="must be sqlite:///PATH or postgresql://") as refused:
+        load_settings(UpOptions("tiny"))
+    assert "secret" not in str(refused.value)
+    os.environ["OMNI_FRONTEND_SESSIONS_URL"] = "postgresql://user:secret@127.0.0.1:1/none"
+    with pytest.raises(SettingsError, match="cannot be used: connection") as refused:
+        load_settings(UpOptions("tiny"))
+    assert "secret" not in str(refused.value)

@@ -109,7 +109,7 @@ def print_list(arguments: argparse.Namespace) -> int:
         CommandError: the service does not tell them.
         UsageError: the API key or the TLS authority is of no use.
     """
-    from services.cli.service_client import ServiceFailure
+    from services.cli.service_failure import ServiceFailure
 
     try:
         names = asyncio.run(service_of(arguments, os.environ).model_names())

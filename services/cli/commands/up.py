@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from services.chassis.logs import configure_logs
 from services.cli.arguments import CommandError, Commands, engine_arg, engine_args, port, positive
@@ -18,7 +19,9 @@ from services.cli.commands.tier import check_installed
 from services.cli.models import default_model_path, ensure_default_model, models_directory
 from services.cli.supervised_tier import Patience, TierFailed
 from services.cli.tier import Tier
-from services.cli.up_settings import UpOptions, UpSettings, load_settings, own_ports
+
+if TYPE_CHECKING:
+    from services.cli.up_settings import UpOptions, UpSettings
 
 _DESCRIPTION = """\
 Starts engine, tokenizer and frontend on this machine and keeps them up. When all serve, it prints one line with the
@@ -52,6 +55,10 @@ def add_to(commands: Commands) -> None:
         metavar="NAME=VALUE",
         help="argument for vLLM, such as max-model-len=4096; VALUE is JSON or text; may be given again",
     )
+    parser.add_argument("--filters-file", metavar="FILE", help="TOML file of rules for what may leave")
+    parser.add_argument(
+        "--state-dir", metavar="DIR", help="of what outlives the service, such as sessions (~/.local/state/stream-omni)"
+    )
     parser.add_argument("--engine-metrics-port", type=port, metavar="P", help="of the engine's metrics (9101)")
     parser.add_argument(
         "--tokenizer-metrics-port", type=port, metavar="P", help="of the first tokenizer's metrics (9111)"
@@ -69,11 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
         CommandError: a tier is not installed, or ended before it was ever ready; nothing runs any more.
         BuildError: the default model cannot be fetched.
     """
+    for tier in ("engine", "tokenizer", "frontend"):
+        check_installed(tier)
     from services.cli.preflight import available_memory, check_memory, check_ports, locate_model
     from services.cli.tiers import tiers
 
-    for tier in ("engine", "tokenizer", "frontend"):
-        check_installed(tier)
+    # These stand on all tiers' packages, which whoever only talks to a service does not have.
+    from services.cli.up_settings import load_settings, own_ports
+
     models = models_directory(os.environ)
     named = arguments.model or os.environ.get("OMNI_ENGINE_MODEL")
     settings = load_settings(_options(arguments, locate_model(named) if named else str(default_model_path(models))))
@@ -141,6 +151,8 @@ async def supervise(stages: Sequence[Sequence[Tier]], ready: str, patience: Pati
 
 
 def _options(arguments: argparse.Namespace, model: str) -> UpOptions:
+    from services.cli.up_settings import UpOptions
+
     return UpOptions(
         model,
         arguments.port,
@@ -151,6 +163,8 @@ def _options(arguments: argparse.Namespace, model: str) -> UpOptions:
         arguments.tokenizers,
         arguments.served_name,
         engine_args(arguments.engine_arg),
+        arguments.filters_file,
+        arguments.state_dir,
     )
 
 

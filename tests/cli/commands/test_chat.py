@@ -1,77 +1,33 @@
-"""`stream-omni chat`, in a real terminal, against a real HTTP service."""
+"""`stream-omni chat` in a terminal that can do little, against a real HTTP service."""
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
 from services.cli.arguments import CommandError
 from services.cli.commands.chat import choose_model
-from tests.cli.command_line import environment, stream_omni
+from tests.cli.command_line import stream_omni
 from tests.cli.scripted_http import REQUEST_ID, chat_server
-from tests.cli.scripted_service import REPOSITORY
+from tests.cli.terminal import CTRL_C, CTRL_D, Terminal, in_terminal
 
-CTRL_C, CTRL_D = "\x03", "\x04"
-
-
-class Terminal:
-    """A user at a terminal: types, and reads what is shown."""
-
-    def __init__(self, pid: int, descriptor: int) -> None:
-        self._pid = pid
-        self._descriptor = descriptor
-        self._shown = ""
-
-    def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._descriptor, text.encode())
-
-    def read_until(self, text: str) -> str:
-        """Read until that text is shown; returns what was shown up to its end."""
-        deadline = time.monotonic() + 20
-        while text not in self._shown:
-            ready, _, _ = select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"never shown: {text!r}, but {self._shown!r}"
-            try:
-                self._shown += os.read(self._descriptor, 4096).decode(errors="replace")
-            except OSError:
-                pytest.fail(f"the terminal closed after {self._shown!r}")
-        before, _, self._shown = self._shown.partition(text)
-        return before + text
-
-    def exit_code(self) -> int:
-        """Wait for the end."""
-        try:
-            while os.read(self._descriptor, 4096):
-                pass
-        except OSError:
-            # So a terminal says that nobody has it open any more.
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+Chat = Callable[..., AbstractContextManager[Terminal]]
 
 
-@contextmanager
-def chat(*arguments: str) -> Iterator[Terminal]:
-    """Run the command in a terminal."""
-    environ = environment({"TERM": "dumb"})
-    pid, descriptor = pty.fork()
-    if pid == 0:
-        os.chdir(REPOSITORY)
-        os.execvpe(sys.executable, [sys.executable, "-m", "services.cli", "chat", *arguments], environ)
-    try:
-        yield Terminal(pid, descriptor)
-    finally:
-        os.close(descriptor)
+@pytest.fixture
+def chat(tmp_path: Path) -> Chat:
+    """Runs the command in a terminal."""
+
+    def run(*arguments: str) -> AbstractContextManager[Terminal]:
+        return in_terminal(tmp_path, "chat", *arguments, term="dumb")
+
+    return run
 
 
-def test_answer_is_streamed_and_ctrl_d_ends() -> None:
+def test_answer_is_streamed_and_ctrl_d_ends(chat: Chat) -> None:
     """The model and its address are shown, each question is answered with its options, and Ctrl-D ends with 0."""
     with chat_server("tiny", "other") as server:
         with chat("--url", server.url, "--system", "Be brief.", "--temperature", "0") as terminal:
@@ -86,7 +42,7 @@ def test_answer_is_streamed_and_ctrl_d_ends() -> None:
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
 
 
-def test_ctrl_c_stops_the_answer_and_then_the_session() -> None:
+def test_ctrl_c_stops_the_answer_and_then_the_session(chat: Chat) -> None:
     """While an answer comes, Ctrl-C closes its connection and the prompt is back; at the prompt it ends with 0."""
     with chat_server("tiny") as server, chat("--url", server.url) as terminal:
         terminal.read_until("> ")
@@ -106,7 +62,7 @@ def test_ctrl_c_stops_the_answer_and_then_the_session() -> None:
         assert terminal.exit_code() == 0
 
 
-def test_error_is_one_line_and_the_session_goes_on() -> None:
+def test_error_is_one_line_and_the_session_goes_on(chat: Chat) -> None:
     """A refusal is shown with the request's id, and the next question is asked as usual."""
     with chat_server("tiny") as server, chat("--url", server.url) as terminal:
         terminal.read_until("> ")
@@ -120,7 +76,7 @@ def test_error_is_one_line_and_the_session_goes_on() -> None:
         assert terminal.exit_code() == 0
 
 
-def test_key_is_sent_with_each_question() -> None:
+def test_key_is_sent_with_each_question(chat: Chat) -> None:
     """A service that asks for a key gets it with the list of models and with each question."""
     with chat_server("tiny", key="so-right") as server:
         with chat("--url", server.url, "--api-key", "so-right") as terminal:
@@ -133,7 +89,7 @@ def test_key_is_sent_with_each_question() -> None:
         assert len(server.chats) == 1
 
 
-def test_line_can_be_edited_and_recalled() -> None:
+def test_line_can_be_edited_and_recalled(chat: Chat) -> None:
     """Cursor keys move within the line and back to earlier ones."""
     with chat_server("tiny") as server, chat("--url", server.url) as terminal:
         terminal.read_until("> ")
@@ -143,9 +99,20 @@ def test_line_can_be_edited_and_recalled() -> None:
         terminal.type("\x10 again\r")
         terminal.read_until("It is Paris")
         terminal.read_until("> ")
-        assert [chat["messages"][-1]["content"] for chat in server.chats] == ["hello", "hello again"]
+        assert [asked["messages"][-1]["content"] for asked in server.chats] == ["hello", "hello again"]
         terminal.type(CTRL_D)
         assert terminal.exit_code() == 0
+
+
+def test_backslash_goes_on_to_the_next_line(chat: Chat) -> None:
+    """A line that ends with a backslash is not the end of the message."""
+    with chat_server("tiny") as server, chat("--url", server.url) as terminal:
+        terminal.read_until("> ")
+        terminal.type("hello\\\r")
+        terminal.read_until("… ")
+        terminal.type("world\r")
+        terminal.read_until("It is Paris")
+        assert server.chats[0]["messages"] == [{"role": "user", "content": "hello\nworld"}]
 
 
 def test_unreachable_service_is_one_line() -> None:

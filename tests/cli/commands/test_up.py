@@ -23,6 +23,12 @@ from tests.cli.scripted_service import free_port
 CURL = f"curl() {{ {shlex.quote(sys.executable)} -c 'import json, sys; print(json.dumps(sys.argv[1:]))' \"$@\"; }}; "
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of the test's own for state, which the command inherits."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def model_directory(path: Path, weights: int = 1) -> str:
     """A directory that looks like a model whose weights are that many bytes long, and take no space."""
     (path / "config.json").write_text('{"dtype": "float32"}')
