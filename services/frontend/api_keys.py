@@ -1,11 +1,12 @@
-"""Who may use the API: keys from a file, one a line."""
+"""Who may use the API: keys from a file, one a line, with names or without."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import structlog
@@ -18,6 +19,8 @@ log = structlog.get_logger(__name__)
 _REASON = "INVALID_API_KEY"
 _REREAD_SECONDS = 1.0
 MAX_KEY_CHARS = 512
+# No key holds a space, so that a line is either.
+_NAMED = re.compile(rb"([A-Za-z0-9._-]{1,64}): +(.*)")
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -26,7 +29,8 @@ class ApiKeys:
     """The keys that are accepted, as hashes.
 
     Args:
-        path: file with one key a line; empty lines and those that begin with `#` are passed over.
+        path: file with one key a line, as `KEY` or `NAME: KEY`; empty lines and those that begin with `#` are passed
+            over. Several keys may have one name. Output filters know callers by it.
 
     Raises:
         SettingsError: the file cannot be read, holds no key or a line that is none.
@@ -34,10 +38,11 @@ class ApiKeys:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._digests = _read(path)
+        # Names by the keys' hashes; empty for a key without one.
+        self._names = _read(path)
 
-    def check(self, headers: RawHeaders) -> None:
-        """Return if a request's headers hold an accepted key, as `Authorization: Bearer KEY` (RFC 6750).
+    def check(self, headers: RawHeaders) -> str:
+        """Return the name of the accepted key that a request's headers hold, as `Authorization: Bearer KEY` (RFC 6750).
 
         The time that it takes does not depend on the accepted keys.
 
@@ -53,8 +58,9 @@ class ApiKeys:
             raise _refused("the authorization sent is no bearer token")
         digest = _digest(key.strip(b" "))
         # Every digest is compared, so that the time does not tell which one was near.
-        if not sum(hmac.compare_digest(digest, accepted) for accepted in self._digests):
+        if not sum(hmac.compare_digest(digest, accepted) for accepted in self._names):
             raise _refused("the API key sent is not accepted")
+        return self._names[digest]
 
     async def follow(self) -> None:
         """Take over changes of the file until cancelled; while it is wrong, the keys stay as they were."""
@@ -62,42 +68,52 @@ class ApiKeys:
         while True:
             await asyncio.sleep(_REREAD_SECONDS)
             try:
-                digests = await asyncio.to_thread(_read, self._path)
+                names = await asyncio.to_thread(_read, self._path)
             except SettingsError as error:
                 if str(error) != told:
                     log.error("API keys not read again; those read before stay", error=str(error))
                 told = str(error)
                 continue
             told = None
-            if digests != self._digests:
-                self._digests = digests
-                log.info("API keys read again", keys=len(digests))
+            if names != self._names:
+                self._names = names
+                log.info("API keys read again", keys=len(names))
+
+
+def owner_of(headers: RawHeaders) -> str:
+    """Return what tells the key of an accepted request from others, and is no key: 16 hex digits of its SHA-256."""
+    value = next(value for name, value in headers if name == b"authorization")
+    return _digest(value.partition(b" ")[2].strip(b" ")).hex()[:16]
 
 
 def _refused(told: str) -> Unauthenticated:
     return Unauthenticated(f"{told}; send one of this service's keys as Authorization: Bearer KEY", reason=_REASON)
 
 
-def _read(path: Path) -> Sequence[bytes]:
+def _read(path: Path) -> Mapping[bytes, str]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise SettingsError(f"API keys file {path} cannot be read: {error.strerror}") from error
-    digests: dict[bytes, None] = {}
+    names: dict[bytes, str] = {}
     for number, line in enumerate(lines, 1):
         key = line.strip()
         if not key or key.startswith(b"#"):
             continue
+        name = ""
+        if named := _NAMED.fullmatch(key):
+            name, key = named[1].decode(), named[2]
         # The line itself may be a key, so its text is not told.
         if len(key) > MAX_KEY_CHARS or not all(0x21 <= byte <= 0x7E for byte in key):
             raise SettingsError(
                 f"line {number} of API keys file {path} is no key: 1 to {MAX_KEY_CHARS} visible ASCII characters"
-                " without a space; comments have lines of their own, which begin with #"
+                " without a space, alone or as NAME: KEY; comments have lines of their own, which begin with #"
             )
-        digests[_digest(key)] = None
-    if not digests:
+        if names.setdefault(_digest(key), name) != name:
+            raise SettingsError(f"line {number} of API keys file {path} repeats a key under another name; remove one")
+    if not names:
         raise SettingsError(f"API keys file {path} holds no key; write one a line, or unset it to serve anyone")
-    return tuple(digests)
+    return names
 
 
 def _digest(key: bytes) -> bytes:

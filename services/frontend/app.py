@@ -10,18 +10,20 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from services.chassis.errors import InternalError, ServiceError
-from services.frontend.api_keys import ApiKeys
+from services.frontend.api_keys import ApiKeys, owner_of
 from services.frontend.disconnect import ClientGone
 from services.frontend.errors import MethodNotAllowed, UnknownPath
 from services.frontend.metrics import FrontendMetrics
 from services.frontend.request_context import RequestContext, open_context
 from services.frontend.responses import send_error
+from services.frontend.websocket.handshake import as_request
 
 log = structlog.get_logger(__name__)
 
 # nginx's number for a caller who left before the response began; never sent.
 CLIENT_GONE_STATUS = 499
 _MAX_LOGGED_PATH_CHARS = 200
+_BEGINNINGS = ("http.response.start", "websocket.accept")
 _PROBES = ("/health/live", "/health/ready", "/metrics")
 
 
@@ -46,16 +48,19 @@ class FrontendApp:
         self._open_paths = frozenset(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request, or one WebSocket."""
+        if scope["type"] == "websocket":
+            send = as_request(scope, send)
         context = open_context(scope)
         # Tells the router to raise what it finds wrong.
         scope["app"] = self
         structlog.contextvars.bind_contextvars(request_id=context.request_id)
 
         async def send_noting(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                context.status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", context.request_id.encode())]
+            if message["type"] in _BEGINNINGS:
+                # A WebSocket that is let in has no status of its own.
+                context.status = message.get("status", 101)
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", context.request_id.encode())]
                 self._metrics.time_to_first_byte.labels(_route_of(scope)).observe(context.elapsed)
             await send(message)
 
@@ -67,7 +72,8 @@ class FrontendApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
         try:
             if self._keys is not None and scope["path"] not in self._open_paths:
-                self._keys.check(scope["headers"])
+                context.caller = self._keys.check(scope["headers"])
+                context.owner = owner_of(scope["headers"])
             try:
                 await self._router(scope, receive, send)
             except HTTPException as error:

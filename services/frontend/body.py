@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
 from services.chassis.errors import InvalidRequest, Overloaded, TooLarge
+from services.frontend.byte_budget import ByteBudget
 from services.frontend.disconnect import ClientGone
 from services.frontend.errors import RequestTimeout, UnsupportedMediaType
 from services.frontend.strict_json import parse_object
@@ -31,9 +32,8 @@ class BodyReader:
 
     def __init__(self, limit_bytes: int, budget_bytes: int, timeout: float) -> None:
         self._limit_bytes = limit_bytes
-        self._budget_bytes = budget_bytes
         self._timeout = timeout
-        self._held_bytes = 0
+        self.budget = ByteBudget(budget_bytes)
         # Each thread that parses keeps the interpreter for tens of milliseconds at a time, and those of several add up
         # for the event loop, which must answer health meanwhile.
         self._one_large = asyncio.Semaphore(1)
@@ -63,17 +63,34 @@ class BodyReader:
                 chunk, more = await self._receive(receive)
                 if len(body) + len(chunk) > self._limit_bytes:
                     raise self._too_large()
-                if self._held_bytes + len(chunk) > self._budget_bytes:
-                    raise Overloaded("other requests' bodies take up the memory for bodies; try again")
-                self._held_bytes += len(chunk)
+                if not self.budget.take(len(chunk)):
+                    raise self._no_memory()
                 body += chunk
-            if len(body) <= _INLINE_BYTES:
-                return convert(parse_object(bytes(body)))
-            # The event loop stays free, and so do health checks and other streams.
-            async with self._one_large:
-                return await asyncio.to_thread(lambda: convert(parse_object(bytes(body))))
+            return await self._parse(bytes(body), convert, "the body")
         finally:
-            self._held_bytes -= len(body)
+            self.budget.give(len(body))
+
+    async def parse(self, text: bytes, convert: Callable[[dict[str, Any]], T]) -> T:
+        """Parse a WebSocket's message, as the body of a request is parsed.
+
+        Raises:
+            InvalidRequest: it is not a JSON object.
+            TooLarge: it has too many values.
+            Overloaded: bodies take up the memory meant for them.
+        """
+        if not self.budget.take(len(text)):
+            raise self._no_memory()
+        try:
+            return await self._parse(text, convert, "the message")
+        finally:
+            self.budget.give(len(text))
+
+    async def _parse(self, text: bytes, convert: Callable[[dict[str, Any]], T], subject: str) -> T:
+        if len(text) <= _INLINE_BYTES:
+            return convert(parse_object(text, subject))
+        # The event loop stays free, and so do health checks and other streams.
+        async with self._one_large:
+            return await asyncio.to_thread(lambda: convert(parse_object(text, subject)))
 
     async def _receive(self, receive: Receive) -> tuple[bytes, bool]:
         try:
@@ -84,6 +101,9 @@ class BodyReader:
         if message["type"] == "http.disconnect":
             raise ClientGone
         return message.get("body", b""), message.get("more_body", False)
+
+    def _no_memory(self) -> Overloaded:
+        return Overloaded("other requests' bodies take up the memory for bodies; try again")
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"the body may have at most {self._limit_bytes} bytes; send less")

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from services.chassis.errors import InvalidRequest
+from services.frontend.context_policy import ContextPolicy, parse_context_policy
 from services.frontend.fields import UINT32, Fields
 from services.frontend.messages import Message, parse_messages
 from services.frontend.model_name import parse_model
@@ -31,7 +32,12 @@ _OWN_TEMPLATE_KWARGS = ("add_generation_prompt", "chat_template", "continue_fina
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request of /v1/chat/completions whose every field is valid by itself."""
+    """A request of /v1/chat/completions whose every field is valid by itself.
+
+    Attributes:
+        context_summary: of messages before the first, with the policy `summarize`; this service's own, never the
+            caller's.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -43,6 +49,8 @@ class ChatRequest:
     chat_template_kwargs_json: str | None = None
     reasoning_effort: str | None = None
     tools: Tools | None = None
+    context_policy: ContextPolicy | None = None
+    context_summary: str = ""
 
 
 def parse_chat_request(body: dict[str, Any]) -> ChatRequest:
@@ -75,6 +83,7 @@ def parse_chat_request(body: dict[str, Any]) -> ChatRequest:
         chat_template_kwargs_json=_parse_template_kwargs(fields),
         reasoning_effort=_parse_effort(fields),
         tools=parse_tools(fields),
+        context_policy=parse_context_policy(fields),
     )
 
 

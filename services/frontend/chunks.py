@@ -8,19 +8,25 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from services.frontend.findings import finding_objects
 from services.frontend.logprobs import TokenLogprob
 from services.frontend.shapes import Answer, Shape, usage_object
-from services.frontend.sink import Finished, Usage
+from services.frontend.sink import Detail, Finished, Usage
 from services.frontend.tool_calls import ToolCallPiece
 
 DONE = b"data: [DONE]\n\n"
 # Lines that begin with a colon are comments, which readers pass over.
 COMMENT = b": keep-alive\n\n"
+
+
+def content_of(event: bytes) -> bytes:
+    """Return what an event holds: a chunk's JSON."""
+    return event[6:-2]
 
 
 def error_event(error_object: bytes) -> bytes:
@@ -53,10 +59,16 @@ class Chunks:
         self._tail = b',"usage":null}\n\n' if with_usage else b"}\n\n"
         self._around = [self._split(index) for index in range(choices)]
 
-    def opening(self, index: int, usage: Usage | None = None) -> bytes:
-        """Return the event that begins a choice, or nothing."""
+    def opening(self, index: int, usage: Usage | None = None, members: Mapping[str, Any] | None = None) -> bytes:
+        """Return the event that begins a choice, or nothing. `members` are more members of the event's object."""
         choice = self._shape.opening(index)
-        return b"" if choice is None else self._event([choice], usage)
+        if choice is None:
+            return b""
+        event = self._event([choice], usage)
+        if not members:
+            return event
+        # They go before the choices.
+        return event.replace(self._head, self._head + b"," + orjson.dumps(members)[1:-1], 1)
 
     def piece(self, index: int, text: str, usage: Usage | None = None, logprobs: Sequence[TokenLogprob] = ()) -> bytes:
         """Return an event with text; `usage` is what was used so far, if that is asked for."""
@@ -88,6 +100,11 @@ class Chunks:
         if logprobs:
             choice["logprobs"] = self._shape.logprobs(logprobs)
         return self._event([choice], usage)
+
+    def findings(self, index: int, detail: Detail, usage: Usage | None = None) -> bytes:
+        """Return an event that tells what was found in the text of the events before it, or nothing."""
+        found = finding_objects(detail.filter_matches, detail.format_faults)
+        return self._event([self._shape.piece(index, "") | found], usage) if found else b""
 
     def closing(self, finished: Finished, usage: Usage | None = None) -> bytes:
         """Return the event that ends a choice."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+from services.frontend.context_policy import context_object
 from services.frontend.logprobs import TokenLogprob, moved
 from services.frontend.shapes import Choice
 from services.frontend.sink import Detail, Finished, Started
@@ -18,6 +20,9 @@ class CollectSink:
     Args:
         choices: number of choices of all prompts.
         prompts: number of prompts.
+
+    Attributes:
+        members: of the answer's object, beside OpenAI's.
     """
 
     def __init__(self, choices: int, prompts: int = 1) -> None:
@@ -32,11 +37,14 @@ class CollectSink:
         self._error: Exception | None = None
         self._over = asyncio.Event()
         self.model = ""
+        self.members: dict[str, Any] = {}
         self.tally = Tally(choices, prompts)
 
     def started(self, started: Started) -> None:
         """Keep the name of the model that answers, and what is told of the prompt."""
         self.model = started.model
+        if started.context is not None:
+            self.members["context"] = context_object(started.context)
         for index in range(started.first_choice, started.first_choice + self._per_prompt):
             self._prompt_characters[index] = len(started.prompt_text)
             self._texts[index].append(started.prompt_text)

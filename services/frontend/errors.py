@@ -48,6 +48,24 @@ class HeadersTooLarge(errors.InvalidRequest):
     default_reason = "HEADERS_TOO_LARGE"
 
 
+class UpgradeRequired(errors.InvalidRequest):
+    """Only WebSockets are served at this path."""
+
+    default_reason = "UPGRADE_REQUIRED"
+
+
+class StreamCancelled(errors.ServiceError):
+    """The stream was ended by a request for that."""
+
+    default_reason = "CANCELLED"
+
+
+class StreamGone(errors.NotFound):
+    """The part of a stream that is asked for is not kept any more."""
+
+    default_reason = "EVENTS_GONE"
+
+
 @dataclass(frozen=True, slots=True)
 class HttpError:
     """How a kind of error looks over HTTP. `retry`: what SDKs are told to do, None leaves it to them."""
@@ -63,6 +81,9 @@ HTTP_OF_ERROR: tuple[tuple[type[errors.ServiceError], HttpError], ...] = (
     (RequestTimeout, HttpError(408, "invalid_request_error", retry=False)),
     (UnsupportedMediaType, HttpError(415, "invalid_request_error")),
     (HeadersTooLarge, HttpError(431, "invalid_request_error")),
+    (UpgradeRequired, HttpError(426, "invalid_request_error")),
+    (StreamCancelled, HttpError(409, "invalid_request_error", retry=False)),
+    (StreamGone, HttpError(410, "invalid_request_error")),
     (errors.InvalidRequest, HttpError(400, "invalid_request_error")),
     (errors.Unsupported, HttpError(400, "invalid_request_error")),
     (errors.Unauthenticated, HttpError(401, "authentication_error")),
@@ -88,16 +109,17 @@ def http_of(error: errors.ServiceError) -> HttpError:
 
 def error_object(error: errors.ServiceError) -> bytes:
     """Return OpenAI's error object, as JSON. It has all four keys."""
-    return orjson.dumps(
-        {
-            "error": {
-                "message": error.message,
-                "type": http_of(error).type,
-                "param": error.param,
-                "code": _code_of(error),
-            }
-        }
-    )
+    return orjson.dumps({"error": error_fields(error)})
+
+
+def error_fields(error: errors.ServiceError) -> dict[str, str | None]:
+    """Return the members of OpenAI's error object."""
+    return {
+        "message": error.message,
+        "type": http_of(error).type,
+        "param": error.param,
+        "code": _code_of(error),
+    }
 
 
 def error_headers(error: errors.ServiceError) -> list[tuple[bytes, bytes]]:
@@ -113,6 +135,9 @@ def error_headers(error: errors.ServiceError) -> list[tuple[bytes, bytes]]:
         headers.append((b"x-should-retry", b"true" if retry else b"false"))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.allowed.encode()))
+    if isinstance(error, UpgradeRequired):
+        # https://www.rfc-editor.org/rfc/rfc9110#section-15.5.22
+        headers += [(b"upgrade", b"websocket"), (b"connection", b"upgrade")]
     if isinstance(error, errors.Unauthenticated):
         # https://www.rfc-editor.org/rfc/rfc9110#section-11.6.1
         headers.append((b"www-authenticate", b"Bearer"))

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-import structlog
 import uvicorn
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from services.chassis.errors import InvalidRequest, ServiceError
 from services.frontend import direct_body
-from services.frontend.errors import HeadersTooLarge, RequestTimeout, error_object, http_of
-
-log = structlog.get_logger(__name__)
+from services.frontend.bare_refusal import refusal
+from services.frontend.errors import HeadersTooLarge, RequestTimeout
+from services.frontend.stall_watch import StallWatch
+from services.frontend.websocket.protocol import LimitedWebSocketProtocol, WebSocketLimits
 
 # A caller that still sends gets this long to read why it was refused: closing
 # at once would reset the connection and take the answer away.
@@ -42,13 +41,24 @@ class HttpLimits:
 
 
 class LimitedConfig(uvicorn.Config):
-    """uvicorn's configuration, with our bounds, and TLS where a context is given."""
+    """uvicorn's configuration, with our bounds, TLS where a context is given, and WebSockets where bounds are."""
 
-    def __init__(self, app: Any, limits: HttpLimits, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        app: Any,
+        limits: HttpLimits,
+        tls: ssl.SSLContext | None = None,
+        websockets: WebSocketLimits | None = None,
+    ) -> None:
         super().__init__(
             app,
             http=LimitedHttpProtocol,
-            ws="none",
+            ws="none" if websockets is None else LimitedWebSocketProtocol,
+            ws_max_size=0 if websockets is None else websockets.message_bytes,
+            ws_ping_interval=None if websockets is None else websockets.ping_interval,
+            ws_ping_timeout=None if websockets is None else websockets.write_timeout,
+            # A small message could unpack to a large one.
+            ws_per_message_deflate=False,
             lifespan="off",
             interface="asgi3",
             log_config=None,
@@ -67,6 +77,7 @@ class LimitedConfig(uvicorn.Config):
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self.limits = limits
+        self.websockets = websockets
 
 
 class _Refused(Exception):
@@ -126,7 +137,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._deaf = False
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
-        self._stall_timer: asyncio.TimerHandle | None = None
+        self._stall: StallWatch
 
     @property
     def _answering(self) -> bool:
@@ -135,12 +146,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._stall = StallWatch(transport, self._limits.write_timeout, self.client)
         self._arm(self._limits.header_timeout, self._on_head_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End all timers."""
         self._disarm()
-        self._end_stall()
+        self._stall.end()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -177,6 +189,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(InvalidRequest("no other protocol is spoken here; send the request without upgrade"))
             raise _Refused
         super().on_headers_complete()
+        if self._becomes_websocket():
+            return
         self.cycle.transport = _PatientTransport(self.transport, self._close_after_request)  # type: ignore[assignment]
         direct_body.offer(cast("Scope", self.scope), _DirectBody(self.cycle).write)
         if self.parser.should_upgrade():
@@ -205,12 +219,22 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Begin to wait for the reader."""
         super().pause_writing()
-        self._await_reader()
+        self._stall.begin()
 
     def resume_writing(self) -> None:
         """The reader has taken enough."""
-        self._end_stall()
+        self._stall.end()
         super().resume_writing()
+
+    def _should_upgrade(self) -> bool:
+        # Elsewhere, and in other ways, the request is answered as if it did not ask: RFC 9110, section 7.8.
+        sockets = cast("LimitedConfig", self.config).websockets
+        is_path = sockets is not None and self.url.partition(b"?")[0] == sockets.path
+        is_get = self.parser.get_method() == b"GET" and self.parser.get_http_version() == "1.1"
+        return is_path and is_get and super()._should_upgrade()
+
+    def _becomes_websocket(self) -> bool:
+        return self.parser.should_upgrade() and self._should_upgrade()
 
     def _close_after_request(self) -> None:
         self._closing = True
@@ -218,23 +242,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self._arm(self._limits.header_timeout, self.transport.close)
-
-    def _await_reader(self) -> None:
-        self._end_stall()
-        waiting_bytes = self.transport.get_write_buffer_size()
-        self._stall_timer = self.loop.call_later(self._limits.write_timeout, self._check_reader, waiting_bytes)
-
-    def _check_reader(self, waiting_bytes: int) -> None:
-        if self.transport.get_write_buffer_size() < waiting_bytes:
-            self._await_reader()
-            return
-        log.warning("connection aborted: its reader takes nothing", peer=self.client)
-        self.transport.abort()
-
-    def _end_stall(self) -> None:
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
 
     def _arm(self, seconds: float, action: Callable[[], None]) -> None:
         self._disarm()
@@ -266,16 +273,5 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._answering and self.cycle.response_started:
             self.transport.close()
             return
-        request_id = f"req-{uuid.uuid4().hex}"
-        status, body = http_of(error).status, error_object(error)
-        log.info("request refused", request_id=request_id, status=status, error=error.reason, peer=self.client)
-        head = [STATUS_LINE[status]]
-        head += [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
-        head += [
-            b"content-type: application/json\r\n",
-            b"content-length: %d\r\n" % len(body),
-            b"x-request-id: %b\r\n" % request_id.encode(),
-            b"connection: close\r\n\r\n",
-        ]
-        self.transport.write(b"".join([*head, body]))
+        self.transport.write(refusal(error, self.server_state.default_headers, self.client))
         self._arm(_LINGER_SECONDS, self.transport.close)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from services.chassis.settings import SettingsError
 from services.frontend.http_limits import HttpLimits, LimitedConfig
+from services.frontend.websocket.protocol import WebSocketLimits
 
 _BACKLOG = 2048
 
@@ -42,12 +43,18 @@ class HttpServer(uvicorn.Server):
     Args:
         on_listening: is called once requests are taken.
         tls: holds the certificate; None is plain HTTP.
+        websockets: where there are WebSockets; None serves none.
     """
 
     def __init__(
-        self, app: ASGIApp, limits: HttpLimits, on_listening: Callable[[], None], tls: ssl.SSLContext | None = None
+        self,
+        app: ASGIApp,
+        limits: HttpLimits,
+        on_listening: Callable[[], None],
+        tls: ssl.SSLContext | None = None,
+        websockets: WebSocketLimits | None = None,
     ) -> None:
-        super().__init__(LimitedConfig(app, limits, tls))
+        super().__init__(LimitedConfig(app, limits, tls, websockets))
         self._on_listening = on_listening
 
     @contextlib.contextmanager

@@ -76,7 +76,7 @@ def _parse_message(fields: Fields) -> Message:
         role=role,
         content=_parse_content(fields, may_be_null=is_assistant),
         name=fields.string("name"),
-        tool_calls=_parse_tool_calls(fields) if is_assistant else _refuse(fields, "tool_calls", "assistant"),
+        tool_calls=parse_tool_calls(fields) if is_assistant else _refuse(fields, "tool_calls", "assistant"),
         tool_call_id=fields.string("tool_call_id") if role == "tool" else None,
         reasoning=_parse_reasoning(fields) if is_assistant else None,
     )
@@ -109,7 +109,12 @@ def _parse_part(part: Any, path: str) -> str:
     raise InvalidRequest(f"{path}.type must be text", param=f"{path}.type")
 
 
-def _parse_tool_calls(fields: Fields) -> tuple[ToolCall, ...]:
+def parse_tool_calls(fields: Fields) -> tuple[ToolCall, ...]:
+    """Read `tool_calls` of an assistant's message.
+
+    Raises:
+        InvalidRequest: one is malformed.
+    """
     values = fields.array("tool_calls", MAX_TOOL_CALLS) or []
     calls: list[ToolCall] = []
     for index, value in enumerate(values):

@@ -34,6 +34,7 @@ class FrontendMetrics:
         self.active_streams = Gauge(
             "streamomni:http_active_streams", "Server-sent event streams under way.", registry=registry
         )
+        self.websockets = Gauge("streamomni:websockets", "WebSockets that are open.", registry=registry)
         self.cancelled = Counter(
             "streamomni:http_requests_cancelled",
             "Requests whose caller left before the end of the response.",
@@ -46,6 +47,15 @@ class FrontendMetrics:
         self.completion_tokens = Counter(
             "streamomni:http_completion_tokens", "Tokens generated for all requests.", registry=registry
         )
+
+    def follow_streams(self, kept: Callable[[], float], size_bytes: Callable[[], float]) -> None:
+        """Report the number of resumable streams that are kept, running and ended, and the bytes that they take."""
+        Gauge(
+            "streamomni:resumable_streams", "Resumable streams kept, running and ended.", registry=self.registry
+        ).set_function(kept)
+        Gauge(
+            "streamomni:resumable_stream_bytes", "What kept resumable streams take.", registry=self.registry
+        ).set_function(size_bytes)
 
     def follow(self, connected: Callable[[], float], live: Callable[[], float]) -> None:
         """Report the number of text services connected, and of generations under way at them."""

@@ -11,9 +11,12 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from services.frontend import chat_request, completion_request, messages, params, prompts
+from services.frontend import chat_request, completion_request, context_policy, messages, params, prompts
 from services.frontend.fields import INT32, INT64, UINT32
+from services.frontend.presets.preset_file import MAX_VALUE_CHARS
 from services.frontend.responses import send_body
+from services.frontend.resume.description import stream_paths
+from services.frontend.sessions.description import TURN_FIELDS, session_paths, session_schemas
 
 Schema = dict[str, Any]
 
@@ -56,6 +59,8 @@ SHARED: dict[str, Schema] = {
     "stop": {"anyOf": [_STOP, array(_STOP, 0, params.MAX_STOPS), {"type": "null"}]},
     "include_stop_str_in_output": _BOOLEAN,
     "skip_special_tokens": _BOOLEAN,
+    "format_checks": {"anyOf": [array({"enum": list(params.FORMAT_CHECKS)}, 0, 4), {"type": "null"}]},
+    "stop_on_format_fault": _BOOLEAN,
     "stop_token_ids": {"anyOf": [array(_TOKEN_ID, 0, params.MAX_STOP_TOKEN_IDS), {"type": "null"}]},
     "allowed_token_ids": {"anyOf": [array(_TOKEN_ID, 1, params.MAX_ALLOWED_TOKEN_IDS), {"type": "null"}]},
     "logit_bias": {
@@ -67,7 +72,7 @@ SHARED: dict[str, Schema] = {
     "stream": _BOOLEAN,
     "stream_options": {
         "type": ["object", "null"],
-        "properties": {"include_usage": _BOOLEAN, "continuous_usage_stats": _BOOLEAN},
+        "properties": {"include_usage": _BOOLEAN, "continuous_usage_stats": _BOOLEAN, "resumable": _BOOLEAN},
     },
     "response_format": _OBJECT,
     "structured_outputs": _OBJECT,
@@ -89,6 +94,12 @@ CHAT: dict[str, Schema] = {
     "tools": {"type": ["array", "null"]},
     "tool_choice": {"type": ["string", "object", "null"]},
     "parallel_tool_calls": _BOOLEAN,
+    "context_policy": {"enum": [*context_policy.CONTEXT_POLICIES, None]},
+    "preset": _STRING,
+    "preset_variables": {
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "null"], "maxLength": MAX_VALUE_CHARS},
+    },
 }
 COMPLETION: dict[str, Schema] = {
     **SHARED,
@@ -195,7 +206,9 @@ def document(asks_for_key: bool = False) -> Schema:
     # https://spec.openapis.org/oas/v3.1.0#security-scheme-object
     schemes: Schema = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if asks_for_key else {}
     security: Schema = {"security": [{"bearer": []}]} if asks_for_key else {}
-    name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
+    model, preset = (
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in ("model", "preset")
+    )
     return {
         "openapi": "3.1.0",
         **security,
@@ -204,17 +217,26 @@ def document(asks_for_key: bool = False) -> Schema:
             "/v1/chat/completions": _generating("ChatRequest", "ChatCompletion"),
             "/v1/completions": _generating("CompletionRequest", "Completion"),
             "/v1/models": _reading("listModels"),
-            "/v1/models/{model}": _reading("getModel", parameters=[name]),
+            "/v1/models/{model}": _reading("getModel", parameters=[model]),
+            **stream_paths(),
+            **session_paths(),
+            "/v1/presets": _reading("listPresets"),
+            "/v1/presets/{preset}": _reading("getPreset", parameters=[preset]),
         },
         "components": {
             **schemes,
             "schemas": {
-                "ChatRequest": {"type": "object", "properties": CHAT, "required": ["model", "messages"]},
+                "ChatRequest": {
+                    "type": "object",
+                    "properties": CHAT | TURN_FIELDS,
+                    "anyOf": [{"required": ["model", "messages"]}, {"required": ["session_id"]}],
+                },
                 "CompletionRequest": {"type": "object", "properties": COMPLETION, "required": ["model", "prompt"]},
                 "Message": _MESSAGE,
                 "ChatCompletion": _answer("chat.completion", "message"),
                 "Completion": _answer("text_completion", "text"),
                 "Error": _ERROR,
+                **session_schemas(),
             },
             "responses": {
                 "Error": {"description": "OpenAI's error object", **_body({"$ref": "#/components/schemas/Error"})}

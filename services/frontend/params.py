@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from services.chassis.errors import InvalidRequest
 from services.frontend.fields import INT32, INT64, UINT32, Fields
+from services.frontend.findings import FormatCheck
 from services.frontend.structured_output import StructuredOutput, parse_structured_output
 
 MAX_N = 128
@@ -14,6 +16,7 @@ MAX_STOP_CHARS = 1024
 MAX_STOP_TOKEN_IDS = 1024
 MAX_LOGIT_BIASES = 1024
 MAX_ALLOWED_TOKEN_IDS = 1 << 18
+FORMAT_CHECKS: tuple[FormatCheck, ...] = get_args(FormatCheck)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Output:
     stop: tuple[str, ...] = ()
     include_stop_str_in_output: bool | None = None
     skip_special_tokens: bool | None = None
+    format_checks: tuple[FormatCheck, ...] = ()
+    stop_at_format_fault: bool = False
 
     @property
     def choices(self) -> int:
@@ -56,11 +61,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Whether the answer is streamed, and which chunks of it carry the usage."""
+    """Whether the answer is streamed, which chunks of it carry the usage, and whether it can be picked up again."""
 
     stream: bool = False
     include_usage: bool = False
     continuous_usage_stats: bool = False
+    resumable: bool = False
 
 
 def parse_sampling(fields: Fields, max_tokens: int | None) -> Sampling:
@@ -94,16 +100,25 @@ def parse_sampling(fields: Fields, max_tokens: int | None) -> Sampling:
 
 
 def parse_output(fields: Fields) -> Output:
-    """Read number of choices, stop strings and what the text keeps.
+    """Read number of choices, stop strings, what the text keeps and what its form is checked for.
 
     Raises:
         InvalidRequest: one has a wrong type or is out of range.
     """
+    format_checks = _parse_format_checks(fields)
+    stops_at_fault = fields.boolean("stop_on_format_fault") or False
+    if stops_at_fault and not format_checks:
+        raise InvalidRequest(
+            "stop_on_format_fault needs format_checks; set them, or leave it out",
+            param=fields.path("stop_on_format_fault"),
+        )
     return Output(
         n=fields.integer("n", 1, MAX_N),
         stop=_parse_stop(fields),
         include_stop_str_in_output=fields.boolean("include_stop_str_in_output"),
         skip_special_tokens=fields.boolean("skip_special_tokens"),
+        format_checks=format_checks,
+        stop_at_format_fault=stops_at_fault,
     )
 
 
@@ -126,6 +141,7 @@ def parse_delivery(fields: Fields) -> Delivery:
         stream=True,
         include_usage=options.boolean("include_usage") or False,
         continuous_usage_stats=options.boolean("continuous_usage_stats") or False,
+        resumable=options.boolean("resumable") or False,
     )
 
 
@@ -148,6 +164,17 @@ def _parse_allowed_token_ids(fields: Fields) -> tuple[int, ...] | None:
             param=fields.path("allowed_token_ids"),
         )
     return allowed
+
+
+def _parse_format_checks(fields: Fields) -> tuple[FormatCheck, ...]:
+    # At most as many as there are, twice over: nobody means more.
+    asked = fields.array("format_checks", 2 * len(FORMAT_CHECKS)) or []
+    checks = tuple(check for check in FORMAT_CHECKS if check in asked)
+    if any(check not in FORMAT_CHECKS for check in asked):
+        raise InvalidRequest(
+            f"format_checks must hold some of {', '.join(FORMAT_CHECKS)}", param=fields.path("format_checks")
+        )
+    return checks
 
 
 def _parse_stop(fields: Fields) -> tuple[str, ...]:

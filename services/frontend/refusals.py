@@ -44,10 +44,22 @@ NOT_BUILT: dict[str, tuple[object, ...]] = {
 }
 
 # Known fields that only chats have, with the value that asks for nothing.
-CHATS_ONLY: dict[str, object] = {"tool_choice": "none", "tools": []}
+CHATS_ONLY: dict[str, object] = {
+    "context_policy": "error",
+    "continue_message_id": None,
+    "parent_message_id": None,
+    "preset": None,
+    "preset_variables": None,
+    "session_id": None,
+    "tool_choice": "none",
+    "tools": [],
+}
 
 # Known fields that only completions have, with the value that asks for nothing.
 COMPLETIONS_ONLY: dict[str, object] = {"echo": False, "suffix": None}
+
+# What goes with a session_id; a turn's request has the whole conversation instead.
+_SESSIONS_ONLY = ("continue_message_id", "parent_message_id")
 
 
 def refuse(fields: Fields) -> None:
@@ -82,11 +94,15 @@ def refuse_in_completion(fields: Fields) -> None:
 
 
 def refuse_in_chat(fields: Fields) -> None:
-    """Refuse what is for completions only.
+    """Refuse what is for completions only, or for turns of a session.
 
     Raises:
+        InvalidRequest: a field is for a turn of a session.
         Unsupported: a field asks for such a thing.
     """
+    for name in _SESSIONS_ONLY:
+        if fields.value(name) is not None:
+            raise InvalidRequest(f"{name} needs session_id; set it, or leave {name} out", param=name)
     for name, harmless in COMPLETIONS_ONLY.items():
         value = fields.value(name)
         if value is not None and value is not harmless:

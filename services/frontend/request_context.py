@@ -27,6 +27,10 @@ class RequestContext:
 
     request_id: str
     traceparent: str | None
+    # Whose sessions and streams it may reach; empty where there are no keys.
+    owner: str = ""
+    # Name of its key; empty where that has none.
+    caller: str = ""
     began: float = field(default_factory=time.perf_counter)
     status: int | None = None
     finish_reasons: tuple[FinishReason, ...] = ()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from services.chassis.settings import ServiceSettings
@@ -24,6 +24,12 @@ class FrontendSettings(ServiceSettings):
     tokenizers: Annotated[tuple[str, ...], NoDecode] = Field(default=("127.0.0.1:50061",), min_length=1)
     # File of accepted keys, one a line; comments begin with `#`, changes are taken over. Unset: no key is needed.
     api_keys_file: Path | None = None
+    # Directory of presets, NAME.toml each, which add to those that come along or replace them; changes are taken over.
+    presets_dir: Path | None = None
+    # Directory of what outlives the service: sessions, in `sessions.db`. Unset, as is the next: no sessions are kept.
+    state_dir: Path | None = None
+    # The sessions' database: sqlite:////PATH, or postgresql://USER:PASSWORD@HOST/DATABASE for several frontends.
+    sessions_url: SecretStr | None = None
     # PEM files of the HTTP port's certificate, with its chain, and of its key. Unset: plain HTTP.
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -53,6 +59,10 @@ class FrontendSettings(ServiceSettings):
     first_byte_s: float = Field(default=10, gt=0)
     # Time between comments on a stream that has nothing to send.
     comment_interval_s: float = Field(default=15, gt=0)
+    # A resumable stream is kept for this long after its last reader left, and after its end.
+    resume_seconds: float = Field(default=60, gt=0)
+    # The kept events of all resumable streams, together; each stream keeps at most 1 MiB.
+    resume_budget_bytes: int = Field(default=256 * 1024 * 1024, ge=1024)
     # Most generations at once; the next is refused.
     max_requests: int = Field(default=4096, ge=1)
     # Time that running generations get to end when the service stops.

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import orjson
 
+from services.frontend.findings import finding_objects
 from services.frontend.logprobs import TokenLogprob, chat_logprobs, completion_logprobs
 from services.frontend.models import Model
 from services.frontend.sink import Finished, Usage
@@ -105,8 +106,10 @@ class Shape(ABC):
     def closing(self, finished: Finished) -> dict[str, Any]:
         """Return the choice that ends a stream."""
 
-    def whole(self, answer: Answer, choices: Sequence[Choice], usage: Usage) -> bytes:
-        """Return an answer that is not streamed, as JSON."""
+    def whole(
+        self, answer: Answer, choices: Sequence[Choice], usage: Usage, members: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """Return an answer that is not streamed, as JSON, with more members of its object behind the others."""
         return orjson.dumps(
             {
                 "id": answer.id,
@@ -115,6 +118,7 @@ class Shape(ABC):
                 "model": answer.model,
                 "choices": [self.whole_choice(choice) for choice in choices],
                 "usage": usage_object(usage),
+                **(members or {}),
             }
         )
 
@@ -205,7 +209,7 @@ def _end(finished: Finished) -> dict[str, Any]:
     if finished.matched_stop is not None:
         # vLLM's name for the stop string or stop token id that ended the choice.
         end["stop_reason"] = finished.matched_stop
-    return end
+    return end | finding_objects(finished.filter_matches, finished.format_faults)
 
 
 def _reasoning(reasoning: str) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from services.frontend.context_policy import ContextReport
+from services.frontend.findings import FilterMatch, FormatFault
 from services.frontend.logprobs import TokenLogprob
 from services.frontend.tool_calls import ToolCallPiece
 
@@ -17,7 +19,7 @@ class Started:
     """The engine has taken the prompt: its tokens, those of them found in the cache, the model's name.
 
     The prompt's text and log probabilities are there where they were asked for. `first_choice` is the lowest of this
-    prompt's choices among those of all prompts.
+    prompt's choices among those of all prompts. `context` tells what was left out of a chat; None: nothing.
     """
 
     prompt_tokens: int
@@ -26,16 +28,19 @@ class Started:
     prompt_text: str = ""
     prompt_logprobs: Sequence[TokenLogprob] = ()
     first_choice: int = 0
+    context: ContextReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
     """What a delta may have beside tokens and text: the next characters of the reasoning, log probabilities of the
-    delta's tokens, and the next pieces of tool calls."""
+    delta's tokens, the next pieces of tool calls, and what filters and format checks found in this delta."""
 
     reasoning: str
     logprobs: Sequence[TokenLogprob] = ()
     tool_calls: Sequence[ToolCallPiece] = ()
+    filter_matches: Sequence[FilterMatch] = ()
+    format_faults: Sequence[FormatFault] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a choice; `matched_stop` is the stop string or stop token id that caused it, if one did."""
+    """The end of a choice; `matched_stop` is the stop string or stop token id that caused it, if one did.
+
+    Here is all again that filters and format checks found in the choice.
+    """
 
     index: int
     reason: FinishReason
     matched_stop: str | int | None
     usage: Usage
+    filter_matches: Sequence[FilterMatch] = ()
+    format_faults: Sequence[FormatFault] = ()
 
 
 class Sink(Protocol):
@@ -81,6 +91,13 @@ class Sink(Protocol):
 
     def failed(self, error: Exception) -> None:
         """Take the end of the whole: a `ServiceError`, or `ClientGone`."""
+
+
+class TellingSink(Sink, Protocol):
+    """A sink whose first event, or whole answer, tells more than OpenAI's shapes have: members that are put here before
+    the start."""
+
+    members: dict[str, Any]
 
 
 def total(usages: Sequence[Usage]) -> Usage:

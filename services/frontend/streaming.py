@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from starlette.types import Send
 
 from services.chassis.errors import InternalError, ServiceError, Unavailable
 from services.chassis.mailbox import Mailbox
 from services.frontend.chunks import COMMENT, DONE, Chunks, error_event
-from services.frontend.direct_body import WriteNow
+from services.frontend.context_policy import context_object
 from services.frontend.disconnect import ClientGone
 from services.frontend.errors import error_object
 from services.frontend.logprobs import TokenLogprob, moved
@@ -23,12 +25,31 @@ from services.frontend.tally import Tally
 # What may wait for one slow reader.
 MAILBOX_BYTES = 256 * 1024
 
-_HEADERS = [
+STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
     # Keeps nginx from gathering the stream.
     (b"x-accel-buffering", b"no"),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds; see the settings of the same names."""
+
+    request_timeout: float | None
+    first_byte: float
+    comment_interval: float
+
+
+class Outlet(Protocol):
+    """Where a stream's events are left, as at a `Mailbox`."""
+
+    def put(self, item: bytes, size_bytes: int) -> bool:
+        """Take an event. Returns False when its reader is too slow: it was not taken."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the stream after what was put, with `error` if there is one. What comes later is left out."""
 
 
 class StreamSink:
@@ -38,8 +59,11 @@ class StreamSink:
         chunks: makes the renderer, once the name of the answering model is known.
         choices: number of choices of all prompts.
         delivery: which chunks carry the usage.
+        outlet: takes the events.
         prompts: number of prompts.
-        write_now: writes an event at once where that is possible.
+
+    Attributes:
+        members: of the first event's object, beside OpenAI's.
     """
 
     __slots__ = (
@@ -51,10 +75,11 @@ class StreamSink:
         "_last_put",
         "_make_chunks",
         "_next_comment",
+        "_outlet",
         "_per_prompt",
         "_prompt_characters",
         "_time",
-        "mailbox",
+        "members",
         "tally",
     )
 
@@ -63,8 +88,8 @@ class StreamSink:
         chunks: Callable[[str], Chunks],
         choices: int,
         delivery: Delivery,
+        outlet: Outlet,
         prompts: int = 1,
-        write_now: WriteNow | None = None,
     ) -> None:
         self._make_chunks = chunks
         self._per_prompt = choices // prompts
@@ -77,7 +102,8 @@ class StreamSink:
         self._begun = False
         self._next_comment: asyncio.TimerHandle | None = None
         self._full = False
-        self.mailbox: Mailbox[bytes] = Mailbox(MAILBOX_BYTES, write_now)
+        self._outlet = outlet
+        self.members: dict[str, Any] = {}
         self.tally = Tally(choices, prompts)
 
     def started(self, started: Started) -> None:
@@ -86,10 +112,12 @@ class StreamSink:
             self._chunks = self._make_chunks(started.model)
         self.tally.start(started)
         usage = self.tally.usage if self._continuous_usage else None
+        if started.context is not None:
+            self.members["context"] = context_object(started.context)
         text, logprobs = started.prompt_text, started.prompt_logprobs
         for index in range(started.first_choice, started.first_choice + self._per_prompt):
             self._prompt_characters[index] = len(text)
-            self._put(self._chunks.opening(index, usage))
+            self._put(self._chunks.opening(index, usage, self.members if index == 0 else None))
             if text or logprobs:
                 # It may fill the mailbox by itself before its reader had a chance. The context bounds it.
                 self._put(self._chunks.piece(index, text, usage, logprobs), size_bytes=0)
@@ -103,7 +131,7 @@ class StreamSink:
                 event = self._chunks.piece(index, text)
                 self._begun = True
                 self._last_put = self._time()
-                if not self.mailbox.put(event, len(event)):
+                if not self._outlet.put(event, len(event)):
                     self._end_full()
             return not self._full
         usage = self.tally.usage if self._continuous_usage else None
@@ -120,6 +148,8 @@ class StreamSink:
             logprobs = ()
         if pieces:
             self._put(self._chunks.tool_calls_piece(index, pieces, usage, logprobs))
+        if detail is not None:
+            self._put(self._chunks.findings(index, detail, usage))
         return not self._full
 
     def finished(self, finished: Finished) -> None:
@@ -131,11 +161,11 @@ class StreamSink:
             if self._delivery.include_usage and usage is not None:
                 self._put(self._chunks.usage(usage))
             self._put(DONE)
-            self.mailbox.close()
+            self._outlet.close()
 
     def failed(self, error: Exception) -> None:
         """End the stream with an error."""
-        self.mailbox.close(error)
+        self._outlet.close(error)
 
     def begin_comments(self, first: float, interval: float) -> None:
         """Put a comment whenever nothing came for `interval` seconds, `first` before there was anything."""
@@ -156,20 +186,20 @@ class StreamSink:
             return
         self._begun = True
         self._last_put = self._time()
-        if not self.mailbox.put(event, len(event) if size_bytes is None else size_bytes):
+        if not self._outlet.put(event, len(event) if size_bytes is None else size_bytes):
             self._end_full()
 
     def _end_full(self) -> None:
         self._full = True
-        self.mailbox.close(
+        self._outlet.close(
             Unavailable("the answer was not read as fast as it came; read it faster", reason="SLOW_READER")
         )
 
 
 async def write_stream(
-    send: Send, sink: StreamSink, context: RequestContext, *, first_byte: float, comment_interval: float
+    send: Send, sink: StreamSink, mailbox: Mailbox[bytes], context: RequestContext, timing: Timing
 ) -> None:
-    """Send what the sink gathers until its end.
+    """Send what the sink leaves in the mailbox until its end.
 
     The status is decided by the first thing that comes, so that a refusal of the
     tiers behind is an error response. When nothing comes for `first_byte` seconds,
@@ -181,12 +211,12 @@ async def write_stream(
         Exception: a fault. The caller has been told with an event of fixed text, where the stream had begun.
     """
     began = False
-    sink.begin_comments(first_byte, comment_interval)
+    sink.begin_comments(timing.first_byte, timing.comment_interval)
     try:
-        async with aclosing(sink.mailbox.batches()) as batches:
+        async with aclosing(mailbox.batches()) as batches:
             async for batch in batches:
                 if not began:
-                    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+                    await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
                     began = True
                 await send({"type": "http.response.body", "body": b"".join(batch), "more_body": True})
         await send({"type": "http.response.body", "body": b""})

@@ -22,8 +22,11 @@ _PIECE_BYTES = 256 * 1024
 _FIRST_TOO_LARGE = float(2**63)
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes, subject: str = "the body") -> dict[str, Any]:
     """Parse a JSON object.
+
+    Args:
+        subject: what the errors call it.
 
     Raises:
         InvalidRequest: it is not JSON, not an object, nested too deep, or has a
@@ -31,20 +34,20 @@ def parse_object(body: bytes) -> dict[str, Any]:
         TooLarge: it has too many values.
     """
     if not body:
-        raise InvalidRequest("the body is empty; send a JSON object")
-    names = _count_names(body)
+        raise InvalidRequest(f"{subject} is empty; send a JSON object")
+    names = _count_names(body, subject)
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidRequest(f"the body is not valid JSON: {error}") from None
+        raise InvalidRequest(f"{subject} is not valid JSON: {error}") from None
     if not isinstance(parsed, dict):
-        raise InvalidRequest("the body must be a JSON object")
-    if _check(parsed) != names:
-        raise InvalidRequest("the body has an object that gives one name twice; give each name once")
+        raise InvalidRequest(f"{subject} must be a JSON object")
+    if _check(parsed, subject) != names:
+        raise InvalidRequest(f"{subject} has an object that gives one name twice; give each name once")
     return parsed
 
 
-def _count_names(body: bytes) -> int:
+def _count_names(body: bytes, subject: str) -> int:
     """Count names in all objects: each has one colon outside of strings, duplicates too."""
     names = values = containers = 0
     in_string = 0
@@ -65,12 +68,12 @@ def _count_names(body: bytes) -> int:
         values += outside.count(b",")
         if values > MAX_VALUES or containers > MAX_CONTAINERS:
             raise TooLarge(
-                f"the body may hold at most {MAX_VALUES} values and {MAX_CONTAINERS} lists and objects; send less"
+                f"{subject} may hold at most {MAX_VALUES} values and {MAX_CONTAINERS} lists and objects; send less"
             )
     return names
 
 
-def _check(parsed: dict[str, Any]) -> int:
+def _check(parsed: dict[str, Any], subject: str) -> int:
     """Check depth and numbers; return how many names there are."""
     names = 0
     level: list[Any] = [parsed]
@@ -84,8 +87,8 @@ def _check(parsed: dict[str, Any]) -> int:
                     deeper.append(value)
                 # The parser turns an integer beyond 64 bits into such a float.
                 elif isinstance(value, float) and abs(value) >= _FIRST_TOO_LARGE:
-                    raise InvalidRequest("the body has a number beyond 64 bits; integers may have 64 bits at most")
+                    raise InvalidRequest(f"{subject} has a number beyond 64 bits; integers may have 64 bits at most")
         if not deeper:
             return names
         level = deeper
-    raise InvalidRequest(f"the body is nested more than {MAX_DEPTH} deep")
+    raise InvalidRequest(f"{subject} is nested more than {MAX_DEPTH} deep")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from services.frontend import context_wire, findings_wire
 from services.frontend.chat_request import ChatRequest
 from services.frontend.completion_request import CompletionRequest
 from services.frontend.logprobs import TokenLogprob
@@ -47,11 +48,12 @@ class BrokenPromise(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What goes with a request through all tiers. `deadline_ms`: time left for the whole."""
+    """What goes with a request through all tiers. `deadline_ms`: time left for the whole; `caller`: name of the key."""
 
     request_id: str
     traceparent: str | None = None
     deadline_ms: int | None = None
+    caller: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,6 +96,9 @@ def _generate_request(request: ChatRequest | CompletionRequest, call: CallInfo) 
         skip_special_tokens=output.skip_special_tokens,
         deadline_ms=call.deadline_ms,
         traceparent=call.traceparent,
+        caller=call.caller,
+        format_checks=findings_wire.format_checks(output.format_checks),
+        stop_at_format_fault=output.stop_at_format_fault,
     )
 
 
@@ -129,6 +134,7 @@ def _chat_prompt(request: ChatRequest) -> chat_pb2.ChatPrompt:
         continue_final_message=request.continue_final_message,
         chat_template_kwargs_json=request.chat_template_kwargs_json,
         reasoning_effort=request.reasoning_effort,
+        context_policy=context_wire.context_policy(request.context_policy, request.context_summary),
         **_tools(request.tools),
     )
 
@@ -175,7 +181,10 @@ def started_of(event: text_pb2.Started) -> Started:
     if event.HasField("prompt_logprobs"):
         first = TokenLogprob(event.prompt_first_token_bytes, None, 0, ())
         prompt_logprobs = [first, *_logprobs_of(event.prompt_logprobs)]
-    return Started(event.prompt_tokens, event.cached_tokens, event.model, event.prompt_text, prompt_logprobs)
+    context = context_wire.context_report(event.context) if event.HasField("context") else None
+    return Started(
+        event.prompt_tokens, event.cached_tokens, event.model, event.prompt_text, prompt_logprobs, context=context
+    )
 
 
 def detail_of(event: text_pb2.EntryDetail) -> Detail:
@@ -184,6 +193,8 @@ def detail_of(event: text_pb2.EntryDetail) -> Detail:
         event.reasoning,
         _logprobs_of(event.logprobs) if event.HasField("logprobs") else (),
         tuple(_piece_of(piece) for piece in event.tool_calls),
+        findings_wire.filter_matches(event.filter_matches),
+        findings_wire.format_faults(event.format_faults),
     )
 
 
@@ -227,7 +238,9 @@ def finished_of(event: text_pb2.Finished) -> Finished:
         event.usage.cached_tokens,
         event.usage.reasoning_tokens,
     )
-    return Finished(event.index, reason, matched, usage)
+    matches = findings_wire.filter_matches(event.filter_matches)
+    faults = findings_wire.format_faults(event.format_faults)
+    return Finished(event.index, reason, matched, usage, matches, faults)
 
 
 def model_of(model: models_pb2.Model) -> Model:

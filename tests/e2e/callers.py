@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import grpc
+from websockets.sync.client import connect
 
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
 from streamomni.text.v1 import text_pb2, text_pb2_grpc
@@ -58,6 +60,29 @@ class HttpCaller:
         self._socket.close()
 
 
+class WebSocketCaller:
+    """A completion over a WebSocket; leaving loses the connection."""
+
+    def __init__(self, service: Service, prompt_token_ids: list[int], max_tokens: int) -> None:
+        self._opened = ExitStack()
+        self._connection = self._opened.enter_context(
+            connect(f"{service.url.replace('http', 'ws', 1)}/v1/stream", proxy=None)
+        )
+        body = {"model": service.model, "prompt": prompt_token_ids, "max_tokens": max_tokens, "ignore_eos": True}
+        start = {"type": "start", "id": "a", "endpoint": "completions", "body": body}
+        self._connection.send(json.dumps(start))
+
+    def first_token(self) -> None:
+        """Wait for the first event."""
+        while json.loads(self._connection.recv(30))["type"] != "event":
+            pass
+
+    def leave(self) -> None:
+        """Lose the connection."""
+        self._connection.socket.shutdown(socket.SHUT_RDWR)
+        self._opened.close()
+
+
 class RpcCaller:
     """A call that streams; leaving cancels it."""
 
@@ -92,6 +117,11 @@ def http_in_one_piece(service: Service, prompt_token_ids: list[int], max_tokens:
     return HttpCaller(service, prompt_token_ids, max_tokens, stream=False)
 
 
+def websocket(service: Service, prompt_token_ids: list[int], max_tokens: int) -> Caller:
+    """A completion over a WebSocket."""
+    return WebSocketCaller(service, prompt_token_ids, max_tokens)
+
+
 def text_rpc(service: Service, prompt_token_ids: list[int], max_tokens: int) -> Caller:
     """A call of the text service."""
     channel = grpc.insecure_channel(service.tokenizer)
@@ -110,6 +140,7 @@ def engine_rpc(service: Service, prompt_token_ids: list[int], max_tokens: int) -
 WAYS = {
     "http streamed": http_streamed,
     "http in one piece": http_in_one_piece,
+    "websocket": websocket,
     "text rpc": text_rpc,
     "engine rpc": engine_rpc,
 }

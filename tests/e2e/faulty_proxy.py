@@ -33,10 +33,12 @@ class SeenRequest:
 
 @dataclass
 class FaultyProxy:
-    """A running proxy. It answers the next requests with `faults`, one each, and hands on what comes after."""
+    """A running proxy. It answers the next requests with `faults`, one each, and hands on what comes after; of the next
+    answers that it hands on, it loses the connection to the caller after `cuts` bytes, one number each."""
 
     url: str
     faults: deque[bytes] = field(default_factory=deque)
+    cuts: deque[int] = field(default_factory=deque)
     seen: list[SeenRequest] = field(default_factory=list)
 
 
@@ -60,15 +62,26 @@ def faulty_proxy(upstream: str) -> Iterator[FaultyProxy]:
             if proxy.faults:
                 self.wfile.write(proxy.faults.popleft())
                 return
+            self._hand_on(body)
+
+        def do_GET(self) -> None:
+            """Answer with what the service answers."""
+            self._hand_on(b"")
+
+        def _hand_on(self, body: bytes) -> None:
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_ONE_CONNECTION}
-            with httpx.stream("POST", f"{upstream}{self.path}", content=body, headers=headers, timeout=120) as response:
+            url, left = f"{upstream}{self.path}", proxy.cuts.popleft() if proxy.cuts else None
+            with httpx.stream(self.command, url, content=body, headers=headers, timeout=120) as response:
                 self.send_response(response.status_code)
                 for name, value in response.headers.items():
                     if name.lower() not in _OF_ONE_CONNECTION:
                         self.send_header(name, value)
                 self.end_headers()
                 for piece in response.iter_raw():
-                    self.wfile.write(piece)
+                    self.wfile.write(piece[:left])
+                    left = None if left is None else left - len(piece)
+                    if left is not None and left <= 0:
+                        return
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

@@ -64,7 +64,7 @@ def running_service(model: Path, log_file: Path, *options: str) -> Iterator[Serv
     arguments = [part for name, port in zip(names, ports, strict=True) for part in (name, str(port))]
     with log_file.open("w") as log:
         process = subprocess.Popen(
-            [STREAM_OMNI, "up", str(model), *arguments, *options],
+            [STREAM_OMNI, "up", str(model), *arguments, "--state-dir", str(log_file.with_suffix(".state")), *options],
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,

@@ -14,7 +14,7 @@ import structlog
 from services.chassis.errors import Unauthenticated
 from services.chassis.settings import SettingsError
 from services.frontend.api_keys import ApiKeys
-from tests.e2e.browser import browser_page
+from tests.e2e.browser import running_browser
 from tests.fakes.scripted_text_service import ScriptedTextService
 from tests.frontend.conftest import Frontend, Starter, running_frontend, until_ready
 from tests.frontend.requests import CHAT, chat, error_of, events, texts
@@ -133,7 +133,7 @@ async def test_no_path_evades_the_key(locked: Frontend, path: str, method: str) 
 
 async def test_open_paths(locked: Frontend) -> None:
     """Probes, the page with its files and the API's description need no key; metrics are given to one."""
-    for path in ("/health/live", "/health/ready", "/", "/static/chat.js", "/static/chat.css", "/openapi.json"):
+    for path in ("/health/live", "/health/ready", "/", "/static/js/app.js", "/static/styles/base.css", "/openapi.json"):
         assert (await locked.client.get(path)).status_code == 200, path
     assert (await locked.client.get("/metrics", headers=GOOD)).status_code == 200
     assert (await locked.client.get("/nowhere", headers=GOOD)).status_code == 404
@@ -212,6 +212,10 @@ async def test_changes_are_taken_over(locked: Frontend, keys_file: Path) -> None
         (b"so-\xc3\xa9\n", "line 1 of"),
         (b"so-\x00\n", "line 1 of"),
         (b"s" * 513, "line 1 of"),
+        (b"people: so-a b\n", "line 1 of"),
+        (b"people:\n: so-a\n", "line 2 of"),
+        (b"peo ple: so-a\n", "line 1 of"),
+        (b"one: so-a\ntwo: so-a\n", "line 2 of .* repeats a key under another name"),
     ],
 )
 async def test_wrong_files(tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -243,6 +247,22 @@ async def test_open_services_are_warned_of(
     assert all("OMNI_FRONTEND_API_KEYS_FILE" in warning for warning in warnings)
 
 
+async def test_names_of_keys(start: Starter, service: ScriptedTextService, tmp_path: Path) -> None:
+    """A line may give its key a name, several keys the same; the text service hears the name of the caller's key, and
+    nothing where that has none. A key may hold colons of its own."""
+    path = tmp_path / "keys"
+    path.write_text("ann: so-1\nann:   so-2\n bob.x-y_z: so:3 \nso-4\nso-5:so\n")
+    frontend = await start(api_keys_file=path)
+    for key in ("so-1", "so-2", "so:3", "so-4", "so-5:so"):
+        response = await frontend.client.post(CHAT, json=chat(), headers={"authorization": f"Bearer {key}"})
+        assert response.status_code == 200
+    assert [request.caller for request in service.requests] == ["ann", "ann", "bob.x-y_z", "", ""]
+    for wrong in ("ann: so-1", "ann", "so-5"):
+        assert (
+            await frontend.client.post(CHAT, json=chat(), headers={"authorization": f"Bearer {wrong}"})
+        ).status_code == 401
+
+
 async def test_description(locked: Frontend, service: ScriptedTextService) -> None:
     """The API's description asks for a bearer token exactly where the service does."""
     described = (await locked.client.get("/openapi.json")).json()
@@ -253,30 +273,45 @@ async def test_description(locked: Frontend, service: ScriptedTextService) -> No
         assert "security" not in described and "securitySchemes" not in described["components"]
 
 
-async def test_page(locked: Frontend) -> None:
-    """The page asks for a key when it is refused, tells a wrong one, chats with a right one, and keeps it over a
-    reload."""
+async def test_page(start: Starter, keys_file: Path, tmp_path: Path) -> None:
+    """The page asks for a key when it is refused, tells a wrong one, and works with a right one, which is gone with
+    the tab unless the user wants it remembered. Other keys have other chats."""
+    locked = await start(api_keys_file=keys_file, state_dir=tmp_path)
 
     def drive() -> None:
         from playwright.sync_api import expect
 
-        with browser_page() as page:
+        with running_browser() as browser:
+            context = browser.new_context()
+            page = context.new_page()
             page.goto(locked.url)
-            key, error, model = page.locator("#key"), page.locator("#error"), page.locator("#model")
-            expect(error).to_have_text("This service asks for an API key.")
+            dialog, key, reason = page.locator("#key-dialog"), page.locator("#key"), page.locator("#key-reason")
+            expect(reason).to_have_text("This service asks for an API key.")
+            expect(key).to_be_focused()
             key.fill("so-wrong")
             key.press("Enter")
-            expect(error).to_have_text("This API key is not accepted.")
+            expect(reason).to_have_text("This API key is not accepted.")
             key.fill(KEY)
             key.press("Enter")
-            expect(model).to_be_enabled()
-            expect(error).to_be_hidden()
-            for _ in range(2):
-                page.locator("#prompt").fill("one two")
-                page.locator("#prompt").press("Enter")
-                expect(page.locator(".assistant")).to_contain_text("one two")
-                page.reload()
-                expect(model).to_be_enabled()
-                expect(key).to_be_hidden()
+            expect(page.locator("#model")).to_have_value("scripted")
+            expect(dialog).to_be_hidden()
+            page.locator("#prompt").fill("one two")
+            page.locator("#prompt").press("Enter")
+            expect(page.locator(".assistant .text")).to_contain_text("one two")
+            page.reload()
+            expect(page.locator(".assistant .text")).to_contain_text("one two")
+            expect(dialog).to_be_hidden()
+            other_tab = context.new_page()
+            other_tab.goto(locked.url)
+            expect(other_tab.locator("#key-dialog")).to_be_visible()
+            other_tab.locator("#key").fill(OTHER)
+            other_tab.locator("#key-remember").check()
+            other_tab.locator("#key").press("Enter")
+            expect(other_tab.locator("#model")).to_have_value("scripted")
+            expect(other_tab.locator("#sessions-note")).to_have_text("No chats yet.")
+            third_tab = context.new_page()
+            third_tab.goto(locked.url)
+            expect(third_tab.locator("#model")).to_have_value("scripted")
+            expect(third_tab.locator("#key-dialog")).to_be_hidden()
 
     await asyncio.to_thread(drive)

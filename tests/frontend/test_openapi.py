@@ -12,11 +12,21 @@ from services.chassis.errors import InvalidRequest
 from services.frontend.chat_request import parse_chat_request
 from services.frontend.completion_request import parse_completion_request
 from services.frontend.openapi import CHAT, COMPLETION, Schema, document
+from services.frontend.presets.application import with_preset
+from services.frontend.presets.library import Presets
 from tests.frontend.conftest import Frontend
 
 Parse = Callable[[dict[str, Any]], object]
+PRESETS = Presets()
+
+
+def parse_chat(body: dict[str, Any]) -> object:
+    """Read a chat's body as the endpoint does."""
+    return parse_chat_request(with_preset(body, PRESETS))
+
+
 ENDPOINTS: dict[str, tuple[Parse, dict[str, Schema], dict[str, Any]]] = {
-    "chat": (parse_chat_request, CHAT, {"model": "m", "messages": [{"role": "user", "content": "x"}]}),
+    "chat": (parse_chat, CHAT, {"model": "m", "messages": [{"role": "user", "content": "x"}]}),
     "completion": (parse_completion_request, COMPLETION, {"model": "m", "prompt": "x"}),
 }
 # What a field needs beside it.
@@ -82,5 +92,5 @@ async def test_every_path_is_served(frontend: Frontend) -> None:
     """Each described path is a route: what is asked there is not unknown."""
     for path, operations in document()["paths"].items():
         for method in operations:
-            response = await frontend.client.request(method, path.replace("{model}", "x"))
+            response = await frontend.client.request(method, re.sub(r"{\w+}", "x", path))
             assert "nothing is served at this path" not in response.text

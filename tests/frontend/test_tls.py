@@ -13,6 +13,8 @@ import httpx
 import orjson
 import pytest
 import structlog
+from websockets import Origin
+from websockets.asyncio.client import connect
 
 from services.chassis.settings import SettingsError
 from services.chassis.tls import GrpcTlsSettings
@@ -42,6 +44,28 @@ async def secure_frontend(
             frontend.client = client
             await until_ready(frontend)
             yield frontend
+
+
+async def test_websockets(service: ScriptedTextService, authority: Authority) -> None:
+    """A WebSocket is served over TLS, and closed with the code for what is wrong with a message."""
+    async with secure_frontend(service, authority, body_limit_bytes=50_000) as frontend:
+        trusted = ssl.create_default_context(cafile=authority.ca)
+        address = f"wss://127.0.0.1:{frontend.port}/v1/stream"
+        async with connect(address, ssl=trusted, proxy=None, origin=frontend_origin(frontend)) as socket:
+            start = {"type": "start", "id": "a", "endpoint": "chat.completions", "body": chat("a b")}
+            await socket.send(orjson.dumps(start).decode())
+            async with asyncio.timeout(5):
+                while orjson.loads(await socket.recv())["type"] != "done":
+                    pass
+            await socket.send("x" * 100_000)
+            async with asyncio.timeout(10):
+                await socket.wait_closed()
+            assert socket.close_code == 1009
+
+
+def frontend_origin(frontend: Frontend) -> Origin:
+    """The origin of a page that it serves over HTTPS."""
+    return Origin(f"https://127.0.0.1:{frontend.port}")
 
 
 async def test_https(service: ScriptedTextService, authority: Authority) -> None:

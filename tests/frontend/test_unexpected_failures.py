@@ -20,12 +20,15 @@ from services.chassis.errors import InternalError
 from services.frontend.app import FrontendApp
 from services.frontend.body import BodyReader
 from services.frontend.chat_request import parse_chat_request
-from services.frontend.generate_endpoint import GenerateEndpoint, Timing
+from services.frontend.generate_endpoint import GenerateEndpoint
+from services.frontend.generating import Generating
 from services.frontend.http_limits import HttpLimits
 from services.frontend.http_server import HttpServer, listening_socket
 from services.frontend.metrics import FrontendMetrics
+from services.frontend.resume.streams import Streams
 from services.frontend.shapes import ChatShape, Choice, Shape
 from services.frontend.sink import Finished
+from services.frontend.streaming import Timing
 from services.frontend.text_client import TextClient
 from tests.fakes.scripted_text_service import ScriptedTextService
 from tests.frontend.conftest import until
@@ -81,13 +84,10 @@ async def serving(
     async with open_channel(address) as channel:
         texts_client, metrics = TextClient({address: channel}), FrontendMetrics(CollectorRegistry())
         endpoint = GenerateEndpoint(
-            parse_chat_request,
-            shape,
+            Generating(parse_chat_request, shape, texts_client, Timing(30, 10, 10), metrics),
             BodyReader(1_000_000, 1_000_000, 5),
-            texts_client,
             Drain(8, "requests"),
-            Timing(30, 10, 10),
-            metrics,
+            Streams(60, 1_000_000),
         )
         app = around(FrontendApp([Route(CHAT, endpoint, methods=["POST"])], metrics))
         listening = asyncio.Event()

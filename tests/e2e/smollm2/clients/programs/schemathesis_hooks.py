@@ -18,7 +18,8 @@ def map_body(_context: object, body: Any) -> Any:
         return body
     if isinstance(body.get("model"), str):
         body["model"] = MODEL
-    body.setdefault("max_tokens", MOST["max_tokens"])
+    if "messages" in body or "prompt" in body or "session_id" in body:
+        body.setdefault("max_tokens", MOST["max_tokens"])
     for name, most in MOST.items():
         # What is too large for the API stays so.
         if isinstance(body.get(name), int) and most < body[name] < 2**32:

@@ -1,0 +1,1 @@
+"""Task presets: named templates for chats."""
