@@ -67,6 +67,16 @@ def decoder_for(
     return _WindowedDecoder(table, reference, prompt_token_ids, skip_special_tokens)
 
 
+def _whole_text(texts: Sequence[str | None], token_ids: Sequence[int]) -> str | None:
+    """The text of tokens that are whole text by themselves, or None: one is a part of a code point, or no token."""
+    try:
+        if len(token_ids) == 1:
+            return texts[token_ids[0]]
+        return "".join(map(texts.__getitem__, token_ids))  # type: ignore[arg-type]  # None raises TypeError
+    except (IndexError, TypeError):
+        return None
+
+
 class _ByteLevelDecoder:
     """Byte-level BPE: the tokens' bytes are one UTF-8 stream.
 
@@ -84,13 +94,8 @@ class _ByteLevelDecoder:
         self._pending = False
 
     def feed(self, token_ids: Sequence[int]) -> str:
-        if not self._pending:
-            try:
-                if len(token_ids) == 1:
-                    return self._texts[token_ids[0]]
-                return "".join(map(self._texts.__getitem__, token_ids))
-            except KeyError:
-                pass  # A part of a code point, or no token at all: the bytes tell.
+        if not self._pending and (text := _whole_text(self._texts, token_ids)) is not None:
+            return text
         text = self._utf8.decode(
             b"".join([self._bytes.get(token_id, b"") for token_id in token_ids if token_id not in self._hidden])
         )
@@ -119,19 +124,13 @@ class _ByteFallbackDecoder:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._pending = False
         # The space that starts a text is dropped; after a prompt with text the output starts none.
-        continues = any(
-            self._texts.get(token_id, _REPLACEMENT) for token_id in prompt_token_ids if token_id in self._bytes
-        )
+        continues = any(self._texts[token_id] != "" for token_id in prompt_token_ids if token_id in self._bytes)
         self._strip = 0 if continues else table.strip_left
 
     def feed(self, token_ids: Sequence[int]) -> str:
-        if self._pending:
+        text = None if self._pending else _whole_text(self._texts, token_ids)
+        if text is None:
             text = self._feed_bytes(token_ids)
-        else:
-            try:
-                text = "".join(map(self._texts.__getitem__, token_ids))
-            except KeyError:
-                text = self._feed_bytes(token_ids)
         return self._strip_start(text) if self._strip and text else text
 
     @property
@@ -147,7 +146,7 @@ class _ByteFallbackDecoder:
         for token_id in token_ids:
             if token_id in self._hidden:
                 continue
-            text = self._texts.get(token_id)
+            text = self._texts[token_id] if token_id < len(self._texts) else None
             if text is None:
                 text = self._unescaped(self._utf8.decode(self._bytes.get(token_id, b"")))
                 self._pending = self._utf8.getstate()[0] != b""

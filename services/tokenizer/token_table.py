@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from services.tokenizer.tokenizer_files import TokenizerFilesError
 
 _SENTENCEPIECE_SPACE = "\u2581"
+# Bounds the memory of tables by id. The largest vocabularies have some 2^18 tokens.
+_HIGHEST_ID = 2**24
 
 
 class DecoderKind(Enum):
@@ -46,8 +48,9 @@ class TokenTable:
         kind: the decoder that the table follows.
         token_bytes: bytes by id (of the token's own string where `kind` is OTHER). Ids that are not in it
             do not exist and decode to nothing, as in the reference tokenizer.
-        texts: text by id, for the tokens that are whole text by themselves; a token that holds a part of a
-            code point is only in `token_bytes`. Empty where `kind` is OTHER.
+        texts: text by id, for the tokens that are whole text by themselves; None for ids that do not exist and for
+            a token that holds a part of a code point, which is only in `token_bytes`. Empty where `kind` is OTHER.
+            Read once a token of each stream, mostly out of cold memory, where a dictionary takes twice as long.
         texts_without_special: `texts`, with "" for special tokens.
         added_tokens: the entries of `added_tokens`, in file order.
         special_ids: ids of special added tokens.
@@ -56,8 +59,8 @@ class TokenTable:
 
     kind: DecoderKind
     token_bytes: Mapping[int, bytes]
-    texts: Mapping[int, str]
-    texts_without_special: Mapping[int, str]
+    texts: Sequence[str | None]
+    texts_without_special: Sequence[str | None]
     added_tokens: tuple[AddedToken, ...]
     special_ids: frozenset[int]
     strip_left: int
@@ -67,20 +70,22 @@ class TokenTable:
         """Read the table out of a tokenizer.json.
 
         Raises:
-            TokenizerFilesError: the file is no JSON, or lacks the model, its vocabulary or a token's id.
+            TokenizerFilesError: the file is no JSON, lacks the model, its vocabulary or a token's id, or has an id
+                that is negative or beyond all measure.
         """
         try:
             document = json.loads(content)
             added = tuple(_added_token(entry) for entry in document.get("added_tokens") or ())
             tokens = _vocabulary(document["model"]["vocab"])
             tokens.update((token.id, token.content) for token in added)
+            _check_ids(tokens)
             kind, strip_left = _decoder_kind(document.get("decoder"))
             token_bytes, texts = _TABLES[kind](tokens)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerFilesError(f"tokenizer.json cannot be read: {error!r}; save the tokenizer anew") from error
         special_ids = frozenset(token.id for token in added if token.special)
         hidden = dict.fromkeys(special_ids, "") if texts else {}
-        return cls(kind, token_bytes, texts, {**texts, **hidden}, added, special_ids, strip_left)
+        return cls(kind, token_bytes, texts, _changed(texts, hidden), added, special_ids, strip_left)
 
     @property
     def vocab_size(self) -> int:
@@ -92,11 +97,11 @@ class TokenTable:
         shown = {token.id for token in self.added_tokens if token.special and token.content in contents}
         if not shown:
             return self
-        texts = {token_id: self.texts[token_id] for token_id in shown if token_id in self.texts}
+        texts = {token_id: self.texts[token_id] for token_id in shown} if self.texts else {}
         return replace(
             self,
             special_ids=self.special_ids - shown,
-            texts_without_special={**self.texts_without_special, **texts},
+            texts_without_special=_changed(self.texts_without_special, texts),
         )
 
     @property
@@ -118,6 +123,11 @@ def _vocabulary(vocab: Mapping[str, int] | list[tuple[str, float]]) -> dict[int,
     if isinstance(vocab, list):  # Unigram: the position is the id, beside each token stands its score.
         return {token_id: token for token_id, (token, _) in enumerate(vocab)}
     return {token_id: token for token, token_id in vocab.items()}
+
+
+def _check_ids(token_ids: Collection[int]) -> None:
+    if token_ids and not 0 <= min(token_ids) <= max(token_ids) <= _HIGHEST_ID:
+        raise ValueError(f"a token's id is not from 0 to {_HIGHEST_ID}")
 
 
 def _decoder_kind(decoder: Mapping[str, object] | None) -> tuple[DecoderKind, int]:
@@ -151,7 +161,7 @@ def byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
-def _byte_level(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], dict[int, str]]:
+def _byte_level(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], list[str | None]]:
     alphabet = byte_alphabet()
     to_latin1 = str.maketrans({char: chr(byte) for char, byte in alphabet.items()})
     letters = alphabet.keys()
@@ -160,15 +170,15 @@ def _byte_level(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], dict[int, 
         token_id: token.translate(to_latin1).encode("latin-1") if letters >= set(token) else token.encode()
         for token_id, token in tokens.items()
     }
-    return token_bytes, _whole_texts(token_bytes.items())
+    return token_bytes, _whole_texts(token_bytes)
 
 
-def _byte_fallback(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], dict[int, str]]:
+def _byte_fallback(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], list[str | None]]:
     token_bytes = {
         token_id: _fallback_byte(token) or token.replace(_SENTENCEPIECE_SPACE, " ").encode()
         for token_id, token in tokens.items()
     }
-    return token_bytes, _whole_texts(token_bytes.items())
+    return token_bytes, _whole_texts(token_bytes)
 
 
 def _fallback_byte(token: str) -> bytes | None:
@@ -180,18 +190,25 @@ def _fallback_byte(token: str) -> bytes | None:
         return None
 
 
-def _other(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], dict[int, str]]:
-    return {token_id: token.encode() for token_id, token in tokens.items()}, {}
+def _other(tokens: Mapping[int, str]) -> tuple[dict[int, bytes], list[str | None]]:
+    return {token_id: token.encode() for token_id, token in tokens.items()}, []
 
 
-def _whole_texts(token_bytes: Iterable[tuple[int, bytes]]) -> dict[int, str]:
-    texts = {}
-    for token_id, content in token_bytes:
+def _whole_texts(token_bytes: Mapping[int, bytes]) -> list[str | None]:
+    texts: list[str | None] = [None] * (max(token_bytes, default=-1) + 1)
+    for token_id, content in token_bytes.items():
         try:
             texts[token_id] = content.decode()
         except UnicodeDecodeError:
             continue
     return texts
+
+
+def _changed(texts: Sequence[str | None], changes: Mapping[int, str | None]) -> list[str | None]:
+    changed = list(texts)
+    for token_id, text in changes.items():
+        changed[token_id] = text
+    return changed
 
 
 _TABLES = {

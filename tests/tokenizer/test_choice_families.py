@@ -30,7 +30,7 @@ FAMILIES = {
 
 def awkward(table: TokenTable) -> st.SearchStrategy[int]:
     """Ids of all sorts: any, parts of characters, white space, special and added ones, and one that does not exist."""
-    parts = sorted(table.token_bytes.keys() - table.texts.keys()) if table.texts else []
+    parts = sorted(one for one in table.token_bytes if table.texts[one] is None) if table.texts else []
     blanks = sorted(one for one, content in table.token_bytes.items() if not content.strip())
     sorts = [range(table.vocab_size), parts, blanks, sorted(table.special_ids), sorted(table.added_ids), [10**6]]
     return st.one_of([st.sampled_from(ids) for ids in sorts if ids])

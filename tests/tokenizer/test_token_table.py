@@ -105,7 +105,18 @@ def test_a_unigram_vocabulary_is_numbered_by_position() -> None:
     assert table.token_bytes == {0: b"a", 1: b"b"}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"model": {}}', b'{"model": {"vocab": {"\\ud800": 0}}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"model": {}}',
+        b'{"model": {"vocab": {"\\ud800": 0}}}',
+        b'{"model": {"vocab": {"a": -1}}}',
+        b'{"model": {"vocab": {"a": 999999999999}}}',
+    ],
+)
 def test_a_damaged_tokenizer_json_is_refused(content: bytes) -> None:
     """What cannot be read is named, whatever is wrong with it."""
     with pytest.raises(TokenizerFilesError, match=r"tokenizer\.json cannot be read"):
