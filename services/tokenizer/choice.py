@@ -90,28 +90,32 @@ class Choice:
     def delta(self, token_ids: list[int], ends_with_stop: bool, logprobs: Logprobs | None = None) -> None:
         """Take the next tokens."""
         shown = len(token_ids) - (ends_with_stop and not self._show_stop_token)
-        if self._matcher is None and logprobs is None:
+        matcher = self._matcher
+        if logprobs is None and (matcher is None or shown == 1):
             text = self._decoder.feed(token_ids if shown == len(token_ids) else token_ids[:shown])
-            if text and not self._textless_ids:
-                # Nearly always; the rest of `_pass_on` has nothing to do then.
-                self._completion_tokens += len(token_ids)
-                self._reader.choice_delta(self._index, token_ids, text, None)
-            else:
-                self._pass_on(token_ids, text)
-            return
-        # Token by token, so that text, ids, counts and log probabilities agree on where each token's text begins and
-        # where a stop string ended.
+            if matcher is None or matcher.passes(text):
+                if text and not self._textless_ids:
+                    # Nearly always; the rest of `_pass_on` has nothing to do then.
+                    self._completion_tokens += len(token_ids)
+                    self._reader.choice_delta(self._index, token_ids, text, None)
+                else:
+                    self._pass_on(token_ids, text)
+                return
+            decoded = [text]
+        else:
+            # Token by token, so that text, ids, counts and log probabilities agree on where each token's text begins
+            # and where a stop string ended.
+            decoded = [self._decoder.feed(token_ids[position : position + 1]) for position in range(shown)]
         texts: list[str] = []
-        for position in range(shown):
-            text = self._decoder.feed(token_ids[position : position + 1])
+        for position, text in enumerate(decoded):
             if logprobs is not None:
                 logprobs.text_offsets.append(self._characters)
                 self._characters += len(text)
-            if self._matcher is None:
+            if matcher is None:
                 texts.append(text)
                 continue
-            self._matcher.begin_token()
-            result = self._matcher.feed(text)
+            matcher.begin_token()
+            result = matcher.feed(text)
             texts.append(result.text)
             if result.match is not None:
                 used = position + 1

@@ -17,6 +17,9 @@ MAX_STOPS = 4
 MAX_STOP_LENGTH = 1024
 """Characters in one stop string. Bounds the text that a matcher may hold back."""
 
+# Matches nothing.
+_NOWHERE = r"(?!)"
+
 
 class StopMatch(NamedTuple):
     """A completed stop string.
@@ -51,7 +54,7 @@ class StopStrings:
         InvalidRequest: too many stops, or one that is empty, too long or holds an unpaired surrogate.
     """
 
-    __slots__ = ("completed", "depths", "first_characters", "steps")
+    __slots__ = ("completed", "depths", "find_first", "steps")
 
     def __init__(self, stops: Iterable[str]) -> None:
         checked = _checked(list(stops))
@@ -62,7 +65,7 @@ class StopStrings:
         for stop in checked:
             self._add(stop)
         self._link_shorter_suffixes()
-        self.first_characters = re.compile(f"[{re.escape(''.join(self.steps[0]))}]") if checked else None
+        self.find_first = re.compile(f"[{re.escape(''.join(self.steps[0]))}]" if checked else _NOWHERE).search
 
     def matcher(self, include_stop_str_in_output: bool = False, min_tokens: int = 0) -> StopMatcher:
         """A matcher for one generation. With `include_stop_str_in_output` the text ends with the stop, else before.
@@ -99,10 +102,11 @@ class StopStrings:
 class StopMatcher:
     """Watches one generation's text. Holds back only the longest suffix that may still become a stop."""
 
-    __slots__ = ("_counts", "_dropped", "_held", "_include", "_state", "_stops", "_tokens_left")
+    __slots__ = ("_counts", "_dropped", "_find_first", "_held", "_include", "_state", "_stops", "_tokens_left")
 
     def __init__(self, stops: StopStrings, include_stop_str_in_output: bool, min_tokens: int) -> None:
         self._stops = stops
+        self._find_first = stops.find_first
         self._include = include_stop_str_in_output
         self._tokens_left = min_tokens
         self._counts = True
@@ -115,12 +119,20 @@ class StopMatcher:
         self._counts = self._tokens_left <= 0
         self._tokens_left -= 1
 
+    def passes(self, text: str) -> bool:
+        """Take the text of one token if no stop has begun before it or begins in it, as with most tokens.
+
+        Returns: False where that is not so; nothing was taken, and the token goes through `begin_token` and `feed`.
+        """
+        if self._state or self._find_first(text) is not None:
+            return False
+        self.begin_token()
+        return True
+
     def feed(self, text: str) -> StopResult:
         """Take the next text; after a match nothing more may be fed."""
-        if self._state == 0:
-            first = self._stops.first_characters
-            if first is None or first.search(text) is None:
-                return StopResult(text)
+        if self._state == 0 and self._find_first(text) is None:
+            return StopResult(text)
         steps, completed = self._stops.steps, self._stops.completed
         state = self._state
         for position, character in enumerate(text):

@@ -53,6 +53,26 @@ def test_text_ends_where_the_reference_says(stops: list[str], chunks: list[str],
     assert 1 <= match.end <= len(chunks[len(texts) - 1])
 
 
+@given(_STOPS, st.lists(_TEXT, max_size=8), st.booleans(), st.integers(0, 4))
+def test_what_passes_is_what_feeding_would_give(
+    stops: list[str], tokens: list[str], include: bool, min_tokens: int
+) -> None:
+    """A token that passes has its whole text shown, changes nothing of what follows, and counts as a token."""
+    compiled = StopStrings(stops)
+    fed, passed = (compiled.matcher(include, min_tokens) for _ in range(2))
+    for text in tokens:
+        fed.begin_token()
+        result = fed.feed(text)
+        if passed.passes(text):
+            assert result == (text, None)
+        else:
+            passed.begin_token()
+            assert passed.feed(text) == result
+        if result.match is not None:
+            return
+    assert fed.feed("abc") == passed.feed("abc")
+
+
 @given(_STOPS, st.lists(_TEXT, max_size=8))
 def test_only_a_beginning_of_a_stop_is_held_back(stops: list[str], chunks: list[str]) -> None:
     """What is held is exactly the longest suffix that is a proper prefix of a stop."""
