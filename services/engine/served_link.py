@@ -17,14 +17,15 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._logprobs: _LogprobColumns | None = None
         self._forget()
 
     def add_tokens(self, stream_id: int, index: int, token_ids: list[int], logprobs: Logprobs | None) -> None:
         """Add an entry."""
         if logprobs is not None:
-            event = self._frame.events.add(stream_id=stream_id)
-            event.logprobs.entry = len(self._stream_ids)
-            wire.fill_logprobs(event.logprobs.logprobs, logprobs)
+            if self._logprobs is None:
+                self._logprobs = _LogprobColumns()
+            self._logprobs.add(len(self._stream_ids), logprobs)
         self._stream_ids.append(stream_id)
         self._indices.append(index)
         self._any_index |= index
@@ -44,6 +45,8 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
             frame.indices.extend(self._indices)
         frame.token_counts.extend(self._token_counts)
         frame.token_ids.extend(self._token_ids)
+        if self._logprobs is not None:
+            self._logprobs.fill(frame.logprobs)
         self._forget()
         return frame
 
@@ -53,8 +56,39 @@ class EngineOutbox(Outbox[engine_pb2.GenerateManyResponse]):
         self._any_index = 0
         self._token_counts: list[int] = []
         self._token_ids: list[int] = []
+        self._logprobs = None
         # Holds the events from the first on: putting them in at the end would copy them.
         self._frame = engine_pb2.GenerateManyResponse()
+
+
+class _LogprobColumns:
+    """Log probabilities of a frame's entries. A message for each entry would take several times as long."""
+
+    __slots__ = ("_entries", "_logprobs", "_ranks", "_top_counts", "_top_logprobs", "_top_token_ids")
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._top_counts: list[int] = []
+        self._logprobs: list[float] = []
+        self._ranks: list[int] = []
+        self._top_token_ids: list[int] = []
+        self._top_logprobs: list[float] = []
+
+    def add(self, entry: int, logprobs: Logprobs) -> None:
+        self._entries.append(entry)
+        self._top_counts.append(logprobs.top_count)
+        self._logprobs += logprobs.logprobs
+        self._ranks += logprobs.ranks
+        self._top_token_ids += logprobs.top_token_ids
+        self._top_logprobs += logprobs.top_logprobs
+
+    def fill(self, message: engine_pb2.FrameLogprobs) -> None:
+        message.entries.extend(self._entries)
+        message.top_counts.extend(self._top_counts)
+        message.logprobs.extend(self._logprobs)
+        message.ranks.extend(self._ranks)
+        message.top_token_ids.extend(self._top_token_ids)
+        message.top_logprobs.extend(self._top_logprobs)
 
 
 class ServedLink:

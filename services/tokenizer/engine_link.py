@@ -16,7 +16,7 @@ from services.chassis.link_client import LinkClient
 from services.chassis.status import error_of
 from services.tokenizer import wire
 from services.tokenizer.events import EngineSink
-from services.tokenizer.logprobs_wire import logprobs_of
+from services.tokenizer.logprobs_wire import frame_logprobs, logprobs_of
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
 
 log = structlog.get_logger(__name__)
@@ -86,16 +86,13 @@ class EngineLink:
     def _on_frame(self, frame: engine_pb2.GenerateManyResponse) -> None:
         # In the order that the proto gives: starts, entries, ends.
         stopped: set[int] = set()
-        logprobs: dict[int, sampling_pb2.Logprobs] = {}
         for event in frame.events:
             kind = event.WhichOneof("event")
             if kind == "started":
                 self._apply(event.stream_id, _start, event.started)
-            elif kind == "logprobs":
-                logprobs[event.logprobs.entry] = event.logprobs.logprobs
             elif kind == "finished" and event.finished.reason == sampling_pb2.FINISH_REASON_STOP:
                 stopped.add(event.stream_id)
-        self._take_entries(frame, stopped, logprobs)
+        self._take_entries(frame, stopped)
         for event in frame.events:
             kind = event.WhichOneof("event")
             if kind == "finished":
@@ -104,9 +101,8 @@ class EngineLink:
             elif kind == "failed" and (stream := self._streams.pop(event.stream_id, None)):
                 stream.sink.failed(error_of(event.failed))
 
-    def _take_entries(
-        self, frame: engine_pb2.GenerateManyResponse, stopped: set[int], logprobs: dict[int, sampling_pb2.Logprobs]
-    ) -> None:
+    def _take_entries(self, frame: engine_pb2.GenerateManyResponse, stopped: set[int]) -> None:
+        logprobs = frame_logprobs(frame)
         last_entries = {stream_id: entry for entry, stream_id in enumerate(frame.stream_ids)} if stopped else {}
         token_ids = list(frame.token_ids)
         streams = self._streams
@@ -118,9 +114,8 @@ class EngineLink:
             if (stream := streams.get(stream_id)) is None:
                 continue
             ends_with_stop = stream_id in stopped and last_entries[stream_id] == entry
-            told = logprobs_of(logprobs[entry]) if entry in logprobs else None
             try:
-                stream.sink.delta(piece, ends_with_stop, told)
+                stream.sink.delta(piece, ends_with_stop, logprobs.get(entry))
             except Exception:
                 log.exception("stream failed", request_id=stream.request_id)
                 self._fail(stream_id, stream)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.tokenizer.context_wire import context_report
 from services.tokenizer.events import PromptDetail
 from services.tokenizer.logprobs import Logprobs, TextLogprobs
-from streamomni.engine.v1 import sampling_pb2
+from streamomni.engine.v1 import engine_pb2, sampling_pb2
 from streamomni.text.v1 import text_pb2
 
 
@@ -18,6 +18,30 @@ def logprobs_of(message: sampling_pb2.Logprobs) -> Logprobs:
         list(message.top_token_ids),
         list(message.top_logprobs),
     )
+
+
+def frame_logprobs(frame: engine_pb2.GenerateManyResponse) -> dict[int, Logprobs]:
+    """Read what a frame tells of the tokens of its entries, by their positions."""
+    if not frame.HasField("logprobs"):
+        return {}
+    columns, counts = frame.logprobs, frame.token_counts
+    # Lists of the whole once: a message's own are slow to take parts of.
+    logprobs, ranks = list(columns.logprobs), list(columns.ranks)
+    top_token_ids, top_logprobs = list(columns.top_token_ids), list(columns.top_logprobs)
+    told: dict[int, Logprobs] = {}
+    begin = top_begin = 0
+    for entry, top_count in zip(columns.entries, columns.top_counts, strict=True):
+        end = begin + counts[entry]
+        top_end = top_begin + counts[entry] * top_count
+        told[entry] = Logprobs(
+            logprobs[begin:end],
+            ranks[begin:end],
+            top_count,
+            top_token_ids[top_begin:top_end],
+            top_logprobs[top_begin:top_end],
+        )
+        begin, top_begin = end, top_end
+    return told
 
 
 def fill_text_logprobs(message: text_pb2.TextLogprobs, logprobs: TextLogprobs) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -51,22 +51,32 @@ class Link:
         for event in frame.events:
             if event.HasField("started"):
                 self.events[event.stream_id].append("started")
+        told = dict(_logprobs(frame))
         begin = 0
         indices = frame.indices or [0] * len(frame.stream_ids)
-        for stream_id, index, count in zip(frame.stream_ids, indices, frame.token_counts, strict=True):
+        entries = zip(frame.stream_ids, indices, frame.token_counts, strict=True)
+        for entry, (stream_id, index, count) in enumerate(entries):
+            self.logprobs[stream_id] += told.get(entry, [])
             self.tokens[stream_id, index].extend(frame.token_ids[begin : begin + count])
             self.events[stream_id].append("tokens")
             begin += count
         assert begin == len(frame.token_ids)
         for event in frame.events:
             kind = event.WhichOneof("event")
-            if kind == "logprobs":
-                assert frame.stream_ids[event.logprobs.entry] == event.stream_id
-                self.logprobs[event.stream_id].extend(event.logprobs.logprobs.logprobs)
-            elif kind in ("finished", "failed"):
+            if kind in ("finished", "failed"):
                 self.events[event.stream_id].append(kind)
                 if kind == "failed":
                     self.failures[event.stream_id] = error_of(event.failed)
+
+
+def _logprobs(frame: engine_pb2.GenerateManyResponse) -> Iterator[tuple[int, list[float]]]:
+    """Those of each entry's tokens, by the entry's position."""
+    columns, begin = frame.logprobs, 0
+    for entry in columns.entries:
+        end = begin + frame.token_counts[entry]
+        yield entry, list(columns.logprobs[begin:end])
+        begin = end
+    assert begin == len(columns.logprobs) == len(columns.ranks)
 
 
 @asynccontextmanager

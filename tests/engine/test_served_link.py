@@ -37,18 +37,25 @@ async def test_indices_are_sent_when_one_is_not_zero() -> None:
     assert list((await frame_of(outbox)).indices) == []
 
 
-async def test_logprobs_point_to_their_entry_of_the_frame() -> None:
-    """Log probabilities name the entry by its position in their own frame, counted anew in the next."""
-    columns = Logprobs([-0.5], [1], 0, [], [])
+async def test_logprobs_point_to_their_entries_of_the_frame() -> None:
+    """Columns hold those of the entries that have some, by their positions in their own frame; the next counts anew."""
     outbox = EngineOutbox()
     outbox.add_tokens(7, 0, [1], None)
-    outbox.add_tokens(8, 0, [2], columns)
-    outbox.add_tokens(9, 0, [3], columns)
+    outbox.add_tokens(8, 0, [2], Logprobs([-0.5], [1], 0, [], []))
+    outbox.add_tokens(9, 0, [3, 4], Logprobs([-1.0, -2.0], [2, 3], 1, [5, 6], [-0.25, -0.75]))
     frame = await frame_of(outbox)
-    assert [(event.stream_id, event.logprobs.entry) for event in frame.events] == [(8, 1), (9, 2)]
-    assert list(frame.events[0].logprobs.logprobs.logprobs) == [-0.5]
-    outbox.add_tokens(9, 0, [4], columns)
-    assert [event.logprobs.entry for event in (await frame_of(outbox)).events] == [0]
+    assert frame.logprobs == engine_pb2.FrameLogprobs(
+        entries=[1, 2],
+        top_counts=[0, 1],
+        logprobs=[-0.5, -1.0, -2.0],
+        ranks=[1, 2, 3],
+        top_token_ids=[5, 6],
+        top_logprobs=[-0.25, -0.75],
+    )
+    outbox.add_tokens(9, 0, [4], Logprobs([-0.5], [1], 0, [], []))
+    assert list((await frame_of(outbox)).logprobs.entries) == [0]
+    outbox.add_tokens(9, 0, [5], None)
+    assert not (await frame_of(outbox)).HasField("logprobs")
 
 
 async def test_events_go_with_the_tokens_of_their_step() -> None:

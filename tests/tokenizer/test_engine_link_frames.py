@@ -16,6 +16,7 @@ from services.chassis.status import status_of
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.events import FinishReason
 from services.tokenizer.logprobs import Logprobs
+from services.tokenizer.logprobs_wire import frame_logprobs
 from streamomni.engine.v1 import engine_pb2, sampling_pb2
 from tests.tokenizer.engine_fixtures import ENGINE_SERVICE, until
 from tests.tokenizer.engine_sink import Sink, asking, running_link
@@ -150,3 +151,25 @@ async def test_what_is_cancelled_in_the_middle_of_a_frame_gets_no_more_of_it() -
         await until(lambda: other.ended and len(peer.commands) == 3)
     assert (leaving.deltas, leaving.ended) == ([([5], False)], False)
     assert peer.commands[2].cancel.stream_id == 1
+
+
+def test_each_entry_of_a_frame_has_its_own_part_of_the_columns() -> None:
+    """Entries with any number of tokens and of alternatives are told apart; entries without have none."""
+    frame = engine_pb2.GenerateManyResponse(
+        stream_ids=[7, 8, 9],
+        token_counts=[2, 1, 1],
+        token_ids=[1, 2, 3, 4],
+        logprobs=engine_pb2.FrameLogprobs(
+            entries=[0, 2],
+            top_counts=[1, 0],
+            logprobs=[-0.5, -1.0, -2.0],
+            ranks=[1, 2, 3],
+            top_token_ids=[5, 6],
+            top_logprobs=[-0.25, -0.75],
+        ),
+    )
+    assert frame_logprobs(frame) == {
+        0: Logprobs([-0.5, -1.0], [1, 2], 1, [5, 6], [-0.25, -0.75]),
+        2: Logprobs([-2.0], [3], 0, [], []),
+    }
+    assert frame_logprobs(engine_pb2.GenerateManyResponse(stream_ids=[7], token_counts=[1], token_ids=[1])) == {}

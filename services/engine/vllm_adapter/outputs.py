@@ -72,6 +72,12 @@ def _output(output: EngineCoreOutput, all_asked: Mapping[str, Asked]) -> Output:
 
 
 def _logprobs(columns: LogprobsLists, count: int) -> Logprobs:
+    ranks = columns.sampled_token_ranks.tolist()
+    if len(ranks) == 1:
+        # One token, as nearly always. Each call of numpy takes as long as all that Python does here.
+        token_ids, logprobs = columns.logprob_token_ids[0].tolist(), columns.logprobs[0].tolist()
+        top_token_ids = token_ids[1 : count + 1]
+        return Logprobs(logprobs[:1], ranks, len(top_token_ids), top_token_ids, logprobs[1 : count + 1])
     # Column 0 is the chosen token, the others the most likely ones in order.
     wanted = slice(0, count + 1)
     return _columns(columns.logprob_token_ids[:, wanted], columns.logprobs[:, wanted], columns.sampled_token_ranks)

@@ -354,8 +354,8 @@ class GenerateManyResponse(_message.Message):
     Entry i consists of stream_ids[i], indices[i], token_counts[i] and the next
     token_counts[i] members of token_ids; a frame may hold several entries of one
     generation, in order. For each generation a reader takes a frame's events of
-    kind `started` first, then the entries with their `logprobs`, then events of
-    kind `finished` and `failed`.
+    kind `started` first, then the entries with their log probabilities, then
+    events of kind `finished` and `failed`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -365,6 +365,7 @@ class GenerateManyResponse(_message.Message):
     TOKEN_COUNTS_FIELD_NUMBER: _builtins.int
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    LOGPROBS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def stream_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Generation of each entry."""
@@ -385,6 +386,10 @@ class GenerateManyResponse(_message.Message):
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamEvent]:
         """All that is rarer than tokens."""
 
+    @_builtins.property
+    def logprobs(self) -> Global___FrameLogprobs:
+        """Log probabilities of the entries that have some. Unset: of none."""
+
     def __init__(
         self,
         *,
@@ -393,10 +398,11 @@ class GenerateManyResponse(_message.Message):
         token_counts: _abc.Iterable[_builtins.int] | None = ...,
         token_ids: _abc.Iterable[_builtins.int] | None = ...,
         events: _abc.Iterable[Global___StreamEvent] | None = ...,
+        logprobs: Global___FrameLogprobs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "indices", b"indices", "stream_ids", b"stream_ids", "token_counts", b"token_counts", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "indices", b"indices", "logprobs", b"logprobs", "stream_ids", b"stream_ids", "token_counts", b"token_counts", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -410,7 +416,6 @@ class StreamEvent(_message.Message):
 
     STREAM_ID_FIELD_NUMBER: _builtins.int
     STARTED_FIELD_NUMBER: _builtins.int
-    LOGPROBS_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     stream_id: _builtins.int
@@ -418,10 +423,6 @@ class StreamEvent(_message.Message):
     @_builtins.property
     def started(self) -> Global___Started:
         """First, once."""
-
-    @_builtins.property
-    def logprobs(self) -> Global___EntryLogprobs:
-        """Log probabilities of one entry of the same frame."""
 
     @_builtins.property
     def finished(self) -> Global___Finished:
@@ -436,44 +437,71 @@ class StreamEvent(_message.Message):
         *,
         stream_id: _builtins.int = ...,
         started: Global___Started | None = ...,
-        logprobs: Global___EntryLogprobs | None = ...,
         finished: Global___Finished | None = ...,
         failed: _status_pb2.Status | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "failed", b"failed", "finished", b"finished", "logprobs", b"logprobs", "started", b"started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "failed", b"failed", "finished", b"finished", "started", b"started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "failed", b"failed", "finished", b"finished", "logprobs", b"logprobs", "started", b"started", "stream_id", b"stream_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "failed", b"failed", "finished", b"finished", "started", b"started", "stream_id", b"stream_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["started", "logprobs", "finished", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["started", "finished", "failed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___StreamEvent: _TypeAlias = StreamEvent  # noqa: Y015
 
 @_typing.final
-class EntryLogprobs(_message.Message):
-    """Log probabilities of the tokens of one entry."""
+class FrameLogprobs(_message.Message):
+    """Log probabilities of the tokens of some entries of a frame, in columns as
+    those of Logprobs, one entry after the other.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ENTRY_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    TOP_COUNTS_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
-    entry: _builtins.int
-    """Position of the entry in the frame, from 0."""
+    RANKS_FIELD_NUMBER: _builtins.int
+    TOP_TOKEN_IDS_FIELD_NUMBER: _builtins.int
+    TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def logprobs(self) -> _sampling_pb2.Logprobs:
-        """Those of the entry's tokens."""
+    def entries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Positions of the entries in the frame, from 0, rising."""
+
+    @_builtins.property
+    def top_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Alternatives a token of each of these entries."""
+
+    @_builtins.property
+    def logprobs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Natural logarithm of each token's probability."""
+
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Rank of each token among the whole vocabulary, 1 the most likely."""
+
+    @_builtins.property
+    def top_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Token ids of the alternatives."""
+
+    @_builtins.property
+    def top_logprobs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Log probabilities of the alternatives."""
 
     def __init__(
         self,
         *,
-        entry: _builtins.int = ...,
-        logprobs: _sampling_pb2.Logprobs | None = ...,
+        entries: _abc.Iterable[_builtins.int] | None = ...,
+        top_counts: _abc.Iterable[_builtins.int] | None = ...,
+        logprobs: _abc.Iterable[_builtins.float] | None = ...,
+        ranks: _abc.Iterable[_builtins.int] | None = ...,
+        top_token_ids: _abc.Iterable[_builtins.int] | None = ...,
+        top_logprobs: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "logprobs", b"logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "logprobs", b"logprobs", "ranks", b"ranks", "top_counts", b"top_counts", "top_logprobs", b"top_logprobs", "top_token_ids", b"top_token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EntryLogprobs: _TypeAlias = EntryLogprobs  # noqa: Y015
+Global___FrameLogprobs: _TypeAlias = FrameLogprobs  # noqa: Y015
