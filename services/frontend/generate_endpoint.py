@@ -54,7 +54,7 @@ class GenerateEndpoint:
                         self.generating, self.streams, asked, context, place, receive, send, write_now_of(scope)
                     )
                 elif asked.request.delivery.stream:
-                    await self._stream(asked, context, receive, send, write_now_of(scope))
+                    await self._stream(asked, context, receive, send, write_now_of(scope, asked.choices))
                 else:
                     await self._answer(asked, context, receive, send)
             except ServiceError as error:

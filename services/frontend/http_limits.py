@@ -97,9 +97,11 @@ class _PatientTransport:
 class _DirectBody:
     """Writes pieces of one response's body; see `direct_body.WriteNow`."""
 
-    __slots__ = ("_cycle", "_flow", "_write")
+    __slots__ = ("_call_soon", "_cycle", "_flow", "_gathered", "_write")
 
-    def __init__(self, cycle: RequestResponseCycle) -> None:
+    def __init__(self, cycle: RequestResponseCycle, loop: asyncio.AbstractEventLoop) -> None:
+        self._call_soon = loop.call_soon
+        self._gathered: list[bytes] = []
         self._cycle = cycle
         self._flow = cycle.flow
         self._write = cycle.transport.write
@@ -112,6 +114,22 @@ class _DirectBody:
             return False
         self._write(b"%x\r\n%b\r\n" % (len(body), body))
         return True
+
+    def gather(self, body: bytes) -> bool:
+        """Take a piece on the same terms; all that are taken in one pass of the event loop are written together."""
+        cycle = self._cycle
+        if self._flow.write_paused or cycle.disconnected or not cycle.chunked_encoding or cycle.response_complete:
+            return False
+        if not self._gathered:
+            # Runs before whatever this pass wakes, so nothing that goes through `send` overtakes it.
+            self._call_soon(self._write_gathered)
+        self._gathered.append(body)
+        return True
+
+    def _write_gathered(self) -> None:
+        body, self._gathered = b"".join(self._gathered), []
+        if not self._cycle.disconnected:
+            self._write(b"%x\r\n%b\r\n" % (len(body), body))
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -192,7 +210,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._becomes_websocket():
             return
         self.cycle.transport = _PatientTransport(self.transport, self._close_after_request)  # type: ignore[assignment]
-        direct_body.offer(cast("Scope", self.scope), _DirectBody(self.cycle).write)
+        direct = _DirectBody(self.cycle, self.loop)
+        direct_body.offer(cast("Scope", self.scope), direct.write, direct.gather)
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
 
