@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -32,7 +32,7 @@ async def _serve(port: int, frames: int, step_seconds: float) -> None:
     async def write(request_iterator: AsyncIterator[bytes], context: Any) -> None:
         numbers = range(ENTRIES)
         frame = engine_pb2.GenerateManyResponse(stream_ids=numbers, token_counts=[1] * ENTRIES, token_ids=numbers)
-        begin = _cpu_seconds()
+        begin = time.process_time()
         for _ in range(frames):
             await asyncio.sleep(step_seconds)
             await context.write(frame)
@@ -57,19 +57,14 @@ async def _read(port: int) -> None:
         call = link(wait_for_ready=True)
         frames, begin = 0, 0.0
         async for _ in call:
-            begin = begin or _cpu_seconds()
+            begin = begin or time.process_time()
             frames += 1
         _tell("client", begin, frames)
 
 
 def _tell(side: str, begin: float, frames: int) -> None:
-    cost = (_cpu_seconds() - begin) / frames * 1e6
+    cost = (time.process_time() - begin) / frames * 1e6
     print(f"{side}: {cost:.0f} µs of CPU a frame, {cost / ENTRIES:.1f} µs an entry", flush=True)
-
-
-def _cpu_seconds() -> float:
-    times = os.times()
-    return times.user + times.system
 
 
 def main() -> None:

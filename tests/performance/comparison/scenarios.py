@@ -46,20 +46,26 @@ class Load:
         return [part for name, value in options.items() for part in (name, str(value))]
 
 
+# Of the loads that tell CPU a token: about an answer's length, so that the cost of a request counts as it does there.
+ANSWER_TOKENS = 256
+
 LOADS = {
     "1 stream": Load(concurrency=1, requests=40, output_tokens=16, warmup=8),
-    "64 streams": Load(concurrency=64, requests=192, output_tokens=128, warmup=64),
+    "64 streams": Load(concurrency=64, requests=128, output_tokens=ANSWER_TOKENS, warmup=64),
     "256 streams": Load(concurrency=256, requests=256, output_tokens=64, warmup=64),
     "logprobs, top 5": Load(
-        concurrency=64, requests=128, output_tokens=64, extra={"logprobs": True, "top_logprobs": 5}
+        concurrency=64,
+        requests=128,
+        output_tokens=ANSWER_TOKENS,
+        extra={"logprobs": True, "top_logprobs": 5},
     ),
     "4 stop strings": Load(
         concurrency=64,
         requests=128,
-        output_tokens=64,
+        output_tokens=ANSWER_TOKENS,
         extra={"stop": ["\n\nUser:", "<|endofanswer|>", "### Instruction", "END OF TEXT"]},
     ),
-    "n = 4": Load(concurrency=16, requests=32, output_tokens=64, extra={"n": 4}),
+    "n = 4": Load(concurrency=16, requests=32, output_tokens=ANSWER_TOKENS, extra={"n": 4}),
     "long prompt": Load(concurrency=1, requests=4, output_tokens=4, prompt_characters=PROMPT_CHARACTERS),
 }
 
