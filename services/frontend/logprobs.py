@@ -36,9 +36,10 @@ def moved(tokens: Iterable[TokenLogprob], characters: int) -> list[TokenLogprob]
 def chat_logprobs(tokens: Iterable[TokenLogprob]) -> dict[str, Any]:
     """Return the object of a chat's choice."""
     content = []
-    for token in tokens:
-        top = [_chat_token(alternative, logprob) for alternative, logprob in token.top]
-        content.append(_chat_token(token.token, token.logprob) | {"top_logprobs": top})
+    for token, logprob, _, top in tokens:
+        entry = _chat_token(token, _LEAST if logprob is None else logprob)
+        entry["top_logprobs"] = [_chat_token(alternative, logprob) for alternative, logprob in top]
+        content.append(entry)
     return {"content": content, "refusal": None}
 
 
@@ -52,10 +53,10 @@ def completion_logprobs(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
     }
 
 
-def _chat_token(token: bytes, logprob: float | None) -> dict[str, Any]:
+def _chat_token(token: bytes, logprob: float) -> dict[str, Any]:
     return {
-        "token": _string(token),
-        "logprob": _LEAST if logprob is None else max(logprob, _LEAST),
+        "token": token.decode("utf-8", "replace"),
+        "logprob": logprob if logprob > _LEAST else _LEAST,
         "bytes": list(token),
     }
 

@@ -210,8 +210,9 @@ def _piece_of(piece: chat_pb2.ToolCallDelta) -> ToolCallPiece:
 def _logprobs_of(message: text_pb2.TextLogprobs) -> list[TokenLogprob]:
     numbers = message.logprobs
     count = numbers.top_count
-    tops = list(zip(message.top_token_bytes, numbers.top_logprobs, strict=True))
-    columns = zip(message.token_bytes, numbers.logprobs, message.text_offsets, strict=True)
+    # Slices are lists, which are faster to go through than what protobuf gives.
+    tops = list(zip(message.top_token_bytes[:], numbers.top_logprobs[:], strict=True))
+    columns = zip(message.token_bytes[:], numbers.logprobs[:], message.text_offsets[:], strict=True)
     return [
         TokenLogprob(token, logprob, text_offset, tops[position * count : (position + 1) * count])
         for position, (token, logprob, text_offset) in enumerate(columns)
