@@ -205,29 +205,68 @@ class _WindowedDecoder:
         return self._text(may_wait=False) if self._new else ""
 
     def _text(self, may_wait: bool) -> str:
-        context = self._context
-        before = self._decode(context)
-        # A window that begins inside a character spoils its whole run of bytes for some decoders.
-        while len(context) > 1 and before.startswith(_REPLACEMENT):
-            context = context[1:]
-            before = self._decode(context)
-        end = len(self._new)
-        text = self._decode(context + self._new)[len(before) :]
-        # U+FFFD at the end may be the first part of a character, for decoders that know bytes.
-        if may_wait and text.endswith(_REPLACEMENT):
-            for held in range(1, _LONGEST_SPLIT):
-                if held >= len(self._new):
-                    return ""
-                shorter = self._decode(context + self._new[:-held])[len(before) :]
-                if not shorter.endswith(_REPLACEMENT):
-                    text, end = shorter, len(self._new) - held
-                    break
+        context, before = self._readable_context()
+        held = self._unfinished(self._new) if may_wait else 0
+        if not held:
+            text = self._decode(context + self._new)[len(before) :]
+            if may_wait and text.endswith(_REPLACEMENT) and not self._is_part(self._new[-1]):
+                held = self._held_by_text(context, before)
+        if held >= len(self._new):
+            return ""
+        end = len(self._new) - held
+        if held:
+            text = self._decode(context + self._new[:end])[len(before) :]
         self._context = (context + self._new[:end])[-_WINDOW:]
         self._new = self._new[end:]
         return text
 
+    def _readable_context(self) -> tuple[list[int], str]:
+        """The context and its text. A beginning inside a character spoils a whole run of bytes for some decoders, so it
+        is cut off; where U+FFFD is all that there is, it was written.
+        """
+        begin = next((at for at, one in enumerate(self._context) if not self._continues(one)), 0)
+        whole = context = self._context[begin:]
+        before = whole_text = self._decode(whole)
+        while before.startswith(_REPLACEMENT):
+            context = context[1:]
+            before = self._decode(context)
+        return (context, before) if context else (whole, whole_text)
+
+    def _held_by_text(self, context: list[int], before: str) -> int:
+        """Tokens to wait with, for decoders that know bytes in a way of their own: U+FFFD at the end may be the first
+        part of a character.
+        """
+        for held in range(1, _LONGEST_SPLIT):
+            if held >= len(self._new):
+                return held
+            if not self._decode(context + self._new[:-held])[len(before) :].endswith(_REPLACEMENT):
+                return held
+        return 0
+
+    def _unfinished(self, token_ids: Sequence[int]) -> int:
+        """Number of single bytes at the end that begin a character."""
+        for count, token_id in enumerate(reversed(token_ids[-_LONGEST_SPLIT + 1 :]), 1):
+            if not self._is_part(token_id):
+                return 0
+            if not self._continues(token_id):
+                first = self._known[token_id][0]
+                # https://www.unicode.org/versions/latest/core-spec/chapter-3/#G27506 (well-formed UTF-8)
+                length = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 1
+                return count if count < length else 0
+        return 0
+
+    def _is_part(self, token_id: int) -> bool:
+        """Whether the token is one byte of a character of several."""
+        content = self._known[token_id]
+        return len(content) == 1 and content >= b"\x80"
+
+    def _continues(self, token_id: int) -> bool:
+        return self._is_part(token_id) and self._known[token_id] < b"\xc0"
+
     def _whole_end(self, token_ids: list[int]) -> list[int]:
         """The ids without those at the end that are no whole character: the output must not complete their text."""
+        if token_ids and self._is_part(token_ids[-1]):
+            return token_ids[: len(token_ids) - self._unfinished(token_ids)] or token_ids
         end = len(token_ids)
         while end and self._decode(token_ids[:end]).endswith(_REPLACEMENT):
             end -= 1

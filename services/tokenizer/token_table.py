@@ -81,6 +81,8 @@ class TokenTable:
             _check_ids(tokens)
             kind, strip_left = _decoder_kind(document.get("decoder"))
             token_bytes, texts = _TABLES[kind](tokens)
+            if kind is DecoderKind.OTHER and '"ByteFallback"' in json.dumps(document["decoder"]):
+                token_bytes |= {one: byte for one, token in tokens.items() if (byte := _fallback_byte(token))}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerFilesError(f"tokenizer.json cannot be read: {error!r}; save the tokenizer anew") from error
         special_ids = frozenset(token.id for token in added if token.special)

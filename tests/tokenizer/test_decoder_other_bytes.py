@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -47,6 +47,9 @@ CHARACTERS = st.characters(exclude_categories=["Cs"]).map(lambda character: list
 IDS = st.lists(st.one_of(CHARACTERS, st.sampled_from([[256], [HELLO], [A], [259], [REPLACEMENT], [END]])), max_size=16)
 
 
+@example([], [[48]] * 5 + [list("\ufffd".encode()), list("\x80".encode())], {9}, False)
+@example([list("\ufffd".encode())], [[48]], set(), False)
+@example([], [list("\u0800\ufffd".encode()), list("\x80".encode())], {7}, False)
 @given(IDS, IDS, st.sets(st.integers(1, 40)), st.booleans())
 def test_the_deltas_are_what_the_output_adds(
     table: TokenTable,
