@@ -53,8 +53,9 @@ async def test_a_message_waits_for_a_model_that_is_loading(frontend: Frontend, s
     """A message to a model that is being loaded counts down to the next try, and is answered when it is ready."""
 
     async def loading(_: text_pb2.GenerateRequest) -> AsyncGenerator[Event, None]:
+        for event in list[Event]():
+            yield event
         raise Loading("the model is being loaded; try again")
-        yield
 
     def drive(page: Page) -> None:
         expect(page.locator("#model")).to_have_value("scripted")

@@ -56,3 +56,22 @@ async def test_the_page_keeps_the_chats(frontend: Frontend, service: ScriptedTex
         ["user: alpha beta gamma"],
         ["user: alpha beta gamma", begun],
     ]
+
+
+async def test_reasoning_is_shown_apart(frontend: Frontend, service: ScriptedTextService) -> None:
+    """What a model thinks before it answers stands in a part of its own, which can be opened, and is not read out."""
+
+    def drive(page: Page) -> None:
+        page.locator("#prompt").fill("<think>\nlet me see\n</think>\n\nfine")
+        page.locator("#prompt").press("Enter")
+        expect(page.locator(".assistant .text")).to_have_text("fine")
+        reasoning = page.locator(".reasoning")
+        expect(reasoning).to_contain_text("let me see")
+        expect(page.locator(".assistant .regenerate")).to_be_enabled()
+        expect(page.locator(".reasoning-text")).to_be_hidden()
+        reasoning.locator("summary").click()
+        expect(page.locator(".reasoning-text")).to_be_visible()
+        expect(page.locator("#announcer")).to_contain_text("fine")
+        expect(page.locator("#announcer")).not_to_contain_text("let me see")
+
+    await in_browser(frontend, drive)

@@ -61,6 +61,11 @@ NUMBERS = " ".join(str(number) for number in range(1, 41)) + "."
 FORMATTED = {"show the tour": MARKDOWN, "attack": HOSTILE, "count to forty": NUMBERS, "count slowly": NUMBERS}
 
 
+def long_code(functions: int = 420) -> str:
+    """One block of code; each function has about 25 tokens."""
+    return "".join(f"def area_{number}(a, b):\n    return a * b + {number}  # an area\n" for number in range(functions))
+
+
 def long_answer(sections: int = 104) -> str:
     """Markdown with all kinds of blocks; each section has about a hundred tokens."""
     parts = []

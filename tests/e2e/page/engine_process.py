@@ -19,7 +19,7 @@ from services.chassis.stop import run_until_stopped
 from services.engine.__main__ import serve
 from services.engine.port import EngineRequest, Limits
 from services.engine.settings import EngineSettings
-from tests.e2e.page.answers import FORMATTED, long_answer
+from tests.e2e.page.answers import FORMATTED, long_answer, long_code
 from tests.fakes.scripted_engine import ScriptedLoader, Shape
 
 _TURN = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>|\Z)", re.DOTALL)
@@ -54,6 +54,8 @@ class Answers:
             return FORMATTED[asked]
         if asked == "say a lot":
             return long_answer()
+        if asked == "write much code":
+            return f"```python\n{long_code()}```"
         if asked == "say which":
             return f"This is answer {next(self._numbers)}."
         if asked == "show the prompt":
@@ -62,7 +64,7 @@ class Answers:
 
     def _set_pace(self, asked: str) -> None:
         assert self.loader is not None
-        slow, fast = asked == "count slowly", asked == "say a lot"
+        slow, fast = asked == "count slowly", asked in ("say a lot", "write much code")
         self.loader.engine.tick_seconds = _SLOW_SECONDS if slow else 0 if fast else self.step_seconds
 
 

@@ -37,6 +37,9 @@ lazy
 never closed
 """
 
+# With a string over several lines, which is no string for who sees its last line alone.
+LONG_CODE = "Code:\n\n```python\n" + 'x = """one\ntwo\n"""\nprint(x)  # said\n' * 80 + "```\n\nThat was it.\n"
+
 SHOW_IN_PIECES = """async ([text, cuts]) => {
   const { MarkdownView } = await import("/static/js/markdown_view.js");
   const whole = document.createElement("div"), grown = document.createElement("div");
@@ -84,7 +87,7 @@ def test_streamed_and_stored_look_the_same(page: Page) -> None:
 def test_any_splits_give_the_whole(page: Page) -> None:
     """However a text is cut into pieces, the elements at the end are those of the text shown at once."""
     chance = random.Random(5)
-    for text in (TRICKY, MARKDOWN, HOSTILE, TRICKY.replace("\n", "\r\n"), long_answer(3)):
+    for text in (TRICKY, MARKDOWN, HOSTILE, TRICKY.replace("\n", "\r\n"), long_answer(3), LONG_CODE):
         for pieces in (10, 40):
             cuts = sorted(chance.sample(range(1, len(text)), min(pieces, len(text) - 1)))
             grown, whole = page.evaluate(SHOW_IN_PIECES, [text, cuts])

@@ -19,6 +19,20 @@ def test_a_trimmed_history_is_told(page: Page) -> None:
     expect(notice).to_contain_text(told)
 
 
+def test_a_summary_is_told_and_shown(page: Page) -> None:
+    """With the policy that summarizes, the answer says that the model was told a summary, and shows it."""
+    page.locator("#settings").click()
+    page.locator("#context-policy").select_option("summarize")
+    page.keyboard.press("Escape")
+    for word in ("red", "green"):
+        ask_and_wait(page, f"{word} " * 9000)
+    notice = page.locator(".notice.trimmed")
+    expect(notice).to_contain_text("the model was told a summary")
+    notice.get_by_text("Show summary").click()
+    expect(notice.locator("p")).to_contain_text("You said:")
+    keep_screenshot(page, "summary-1280")
+
+
 def test_filtered_text_is_told(page: Page) -> None:
     """An answer in which a filter masked something says which rule did it."""
     ask_and_wait(page, "I like mauve and mauve")

@@ -70,6 +70,16 @@ def test_keys(page: Page) -> None:
     expect(prompt).to_have_value("")
 
 
+def test_skip_link(page: Page) -> None:
+    """Before all else that takes the focus there is a link past the list of chats, right to the message field."""
+    page.locator(".brand").click()
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("link", name="Skip to the message field")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#prompt")).to_be_focused()
+    expect(page.locator("#error-dialog")).to_be_hidden()
+
+
 def test_a_composed_character_is_not_sent(page: Page) -> None:
     """Enter that ends the composition of a character, as in Japanese, does not send the message."""
     page.locator("#prompt").fill("にほ")

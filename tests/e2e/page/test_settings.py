@@ -92,3 +92,7 @@ def test_presets_fill_the_prompt(page: Page) -> None:
     assert (body["preset"], body["preset_variables"]) == ("translate", {"target_language": "Deutsch"})
     expect(page.locator(".user .text")).to_have_text("good morning")
     expect(page.locator(".assistant .text")).to_contain_text("You said: Translate this text into Deutsch")
+    page.locator("#preset").select_option("")
+    page.locator(".regenerate").click()
+    expect(page.locator(".variant-count")).to_have_text("2/2")
+    expect(page.locator(".assistant .text")).to_contain_text("You said: Translate this text into Deutsch")

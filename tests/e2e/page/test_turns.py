@@ -80,6 +80,8 @@ def test_versions_of_an_answer(page: Page) -> None:
     page.locator(".variant-before").click()
     expect(page.locator(".variant-count")).to_have_text("2/3")
     assert shown_text(page) == texts[1]
+    # The button that took its place has the focus, so that the arrows can be pressed on.
+    expect(page.locator(".variant-before")).to_be_focused()
     page.reload()
     expect(page.locator(".variant-count")).to_have_text("2/3")
     assert shown_text(page) == texts[1]

@@ -117,10 +117,10 @@ async function keepModel(name) {
 
 /** Show what the page's address names. */
 async function route() {
-  const id = location.hash.replace(/^#\/?/, "");
+  const [, id = null] = /^#\/(.+)$/.exec(location.hash) ?? [];
   sidebar.closeWhereNarrow();
-  if (!id) return;
-  if (id === chat.conversation.session?.id) return;
+  if (id === (chat.conversation.session?.id ?? null)) return;
+  if (id === null) return location.hash ? undefined : newChat();
   view.clear();
   try {
     await chat.open(id);
@@ -179,4 +179,5 @@ file.addEventListener("change", async () => {
 addEventListener("hashchange", () => void route());
 onShown(chat.conversation);
 load();
-composer.focus();
+// On a touch screen it would bring up the keyboard before anything was read.
+if (matchMedia("(pointer: fine)").matches) composer.focus();

@@ -22,6 +22,10 @@ export class Chat {
   /** @type {Conversation} the one that is shown */
   conversation;
   #turns;
+  /** Counts what was opened, so that what comes late is not shown. */
+  #opened = 0;
+  /** @type {Map<string, Record<string, unknown>>} fields with which messages were sent (their presets), by their ids */
+  #fields = new Map();
 
   /** @param {Surroundings} surroundings */
   constructor(surroundings) {
@@ -31,19 +35,22 @@ export class Chat {
       onChange: (conversation) => this.#shown(conversation),
       onText: (conversation, turn) => conversation === this.conversation && this.page.onText(turn),
       onOver: (conversation, turn, isStored) => {
+        if (turn.userId && turn.asked.fields) this.#fields.set(turn.userId, turn.asked.fields);
         const isUnsent = turn.state === "stopped" && !isStored && turn.asked.text !== null;
         if (isUnsent && conversation === this.conversation) this.page.giveBack(turn.asked.text ?? "");
         this.page.onSessions();
       },
       onTitle: () => this.page.onSessions(),
       onRetry: (conversation, userId) => {
-        this.#ask(conversation, { afterId: userId, text: null }, { parent_message_id: userId });
+        const fields = this.#fields.get(userId);
+        this.#ask(conversation, { afterId: userId, text: null, fields }, { parent_message_id: userId });
       },
     });
   }
 
   /** Begin a new conversation; what runs in the last one goes on. */
   begin() {
+    this.#opened += 1;
     this.conversation = new Conversation(this.page.api, null);
     this.page.onShown(this.conversation);
   }
@@ -55,11 +62,13 @@ export class Chat {
    * @throws {import("./errors.js").ApiError | import("./errors.js").NetworkError}
    */
   async open(id) {
+    const place = ++this.#opened;
     const known = this.#turns.running.get(id);
     if (known) this.conversation = known;
     else {
       const opened = new Conversation(this.page.api, await this.page.api.sessions.get(id));
       await opened.load();
+      if (place !== this.#opened) return;
       this.conversation = opened;
       this.#turns.pickUp(opened);
     }
@@ -72,22 +81,24 @@ export class Chat {
    * @param {string} text
    * @param {Record<string, unknown>} [fields] of the request, beside those of every one
    */
-  send(text, fields = {}) {
+  send(text, fields) {
     const afterId = this.conversation.session?.head ?? null;
-    this.#ask(this.conversation, { afterId, text }, { messages: [{ role: "user", content: text }] }, fields);
+    this.#ask(this.conversation, { afterId, text, fields }, { messages: [{ role: "user", content: text }] });
   }
 
   /** @param {string} answerId */
   regenerate(answerId) {
     const afterId = this.conversation.messages.get(answerId)?.parent_id ?? null;
-    this.#ask(this.conversation, { afterId, text: null }, { parent_message_id: afterId });
+    const fields = this.#fields.get(afterId ?? "");
+    this.#ask(this.conversation, { afterId, text: null, fields }, { parent_message_id: afterId });
   }
 
   /** @param {string} answerId */
   continueAnswer(answerId) {
     const answer = this.conversation.messages.get(answerId);
     if (!answer) return;
-    const asked = { afterId: answer.parent_id, text: null, baseText: answer.content ?? "" };
+    const fields = this.#fields.get(answer.parent_id ?? "");
+    const asked = { afterId: answer.parent_id, text: null, baseText: answer.content ?? "", fields };
     this.#ask(this.conversation, asked, { continue_message_id: answerId });
   }
 
@@ -97,8 +108,8 @@ export class Chat {
    */
   edit(userId, text) {
     const afterId = this.conversation.messages.get(userId)?.parent_id ?? null;
-    const fields = { messages: [{ role: "user", content: text }], parent_message_id: afterId };
-    this.#ask(this.conversation, { afterId, text }, fields);
+    const turnFields = { messages: [{ role: "user", content: text }], parent_message_id: afterId };
+    this.#ask(this.conversation, { afterId, text, fields: this.#fields.get(userId) }, turnFields);
   }
 
   /** @param {string} id of the version to show */
@@ -127,11 +138,10 @@ export class Chat {
 
   /**
    * @param {Conversation} conversation
-   * @param {{afterId: string | null, text: string | null, baseText?: string}} asked
+   * @param {Omit<import("./types.js").Asked, "body">} asked
    * @param {Record<string, unknown>} turnFields what is new, as a session takes it
-   * @param {Record<string, unknown>} [fields] more of the request
    */
-  #ask(conversation, asked, turnFields, fields = {}) {
+  #ask(conversation, asked, turnFields) {
     if (conversation.turn && !conversation.turn.isOver) return;
     const body = async () => {
       if (!conversation.session) {
@@ -143,7 +153,7 @@ export class Chat {
       const { session } = conversation;
       const ofPage = this.page.api.sessions.ofPage?.requestFields(session, asked);
       const what = ofPage ?? { session_id: session.id, ...turnFields };
-      return { ...this.page.requestFields(), stream: true, stream_options: options, ...what, ...fields };
+      return { ...this.page.requestFields(), stream: true, stream_options: options, ...what, ...asked.fields };
     };
     void this.#turns.run(conversation, { ...asked, body });
   }

@@ -2,6 +2,7 @@
 
 import { AnswerView } from "./answer_view.js";
 import { errorView } from "./error_view.js";
+import { noteFocus } from "./focus_place.js";
 import { UserView } from "./user_view.js";
 
 /** @typedef {import("./conversation.js").Conversation} Conversation */
@@ -45,6 +46,7 @@ export class ChatView {
   render(conversation) {
     const { turn, failure } = conversation;
     const isBusy = turn !== null && !turn.isOver;
+    const giveFocusBack = noteFocus(this.list);
     /** @type {Map<string, UserView | AnswerView>} */
     const shown = new Map();
     for (const message of conversation.shown()) {
@@ -59,6 +61,7 @@ export class ChatView {
     if (failure) elements.push(errorView(failure.error, { retry: failure.retry }));
     this.#place(elements);
     this.empty.hidden = elements.length > 0;
+    giveFocusBack();
   }
 
   /**

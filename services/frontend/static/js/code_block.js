@@ -18,7 +18,7 @@ export function dressCode(fragment) {
     const code = pre.firstElementChild;
     if (!code) continue;
     const language = /language-(\S+)/.exec(code.className)?.[1] ?? "";
-    colour(code, language);
+    code.replaceChildren(coloured(code.textContent ?? "", language));
     const figure = h("div", { class: "code-block", role: "group", "aria-label": `Code${language && `, ${language}`}` });
     pre.replaceWith(figure);
     pre.tabIndex = 0;
@@ -49,11 +49,11 @@ export function copyOnClick(element, copy) {
 }
 
 /**
- * @param {Element} code
+ * @param {string} text
  * @param {string} language
+ * @returns {Node}
  */
-function colour(code, language) {
-  const text = code.textContent ?? "";
-  if (!hljs.getLanguage(language) || text.length > MOST_COLOURED_CHARACTERS) return;
-  code.replaceChildren(sanitized(hljs.highlight(text, { language, ignoreIllegals: true }).value));
+export function coloured(text, language) {
+  if (!hljs.getLanguage(language) || text.length > MOST_COLOURED_CHARACTERS) return document.createTextNode(text);
+  return sanitized(hljs.highlight(text, { language, ignoreIllegals: true }).value);
 }

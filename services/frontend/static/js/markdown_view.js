@@ -3,6 +3,7 @@
 
 import { copyOnClick, dressCode } from "./code_block.js";
 import { parse, render } from "./markdown.js";
+import { OpenCode, openCode } from "./open_code.js";
 import { reconcile } from "./reconcile.js";
 
 // Of the time, rendering takes at most one part of these.
@@ -25,6 +26,10 @@ export class MarkdownView {
   /** @type {Node | null} the last settled node */
   #lastSettled = null;
   #frame = 0;
+  /** @type {OpenCode | null} the last block, while it is code without an end */
+  #code = null;
+  /** Whether all of the text is shown as it will stay. */
+  #isWhole = false;
   #notBefore = 0;
 
   /**
@@ -47,6 +52,7 @@ export class MarkdownView {
     if (text === this.#wanted) return;
     if (!text.startsWith(this.#text)) return this.show(text);
     this.#wanted = text;
+    this.#isWhole = false;
     if (!this.#frame) this.#frame = requestAnimationFrame((time) => this.#onFrame(time));
   }
 
@@ -58,6 +64,7 @@ export class MarkdownView {
    */
   show(text) {
     text = withPlainLines(text);
+    if (this.#isWhole && text === this.#text) return;
     // A link may be defined after its use, in blocks that are settled by now.
     const isOther = !text.startsWith(this.#text) || /^ {0,3}\[[^\]]+\]:/m.test(text);
     if (!isOther && this.#text && text.length - this.#text.length > MOST_CHARACTERS) return this.grow(text);
@@ -66,6 +73,7 @@ export class MarkdownView {
     this.#text = this.#wanted = text;
     if (isOther) this.#restart();
     this.#render();
+    this.#isWhole = true;
   }
 
   /** @param {number} time */
@@ -77,7 +85,7 @@ export class MarkdownView {
     }
     const begin = performance.now();
     this.#text = this.#wanted.slice(0, this.#text.length + MOST_CHARACTERS);
-    this.#render();
+    if (!this.#growCode()) this.#render();
     if (this.#text !== this.#wanted) this.#frame = requestAnimationFrame((later) => this.#onFrame(later));
     const end = performance.now();
     this.#notBefore = end + (end - begin) * SHARE;
@@ -94,7 +102,22 @@ export class MarkdownView {
     this.#lastSettled = null;
   }
 
+  /** @returns {boolean} whether all that is new belongs to a block of code that goes on, and is shown */
+  #growCode() {
+    const tail = openCode(this.#text.slice(this.#settled));
+    if (!tail) return false;
+    if (!this.#code) {
+      this.#render();
+      const element = this.element.lastElementChild?.querySelector("code");
+      if (!element) return true;
+      this.#code = new OpenCode(element, tail.language);
+    }
+    this.#code.grow(tail.code);
+    return true;
+  }
+
   #render() {
+    this.#code = null;
     this.#settle();
     // The rest may hold half a link definition, which must not count later.
     const environment = { references: { ...this.#environment.references } };

@@ -54,6 +54,7 @@
  * @property {string | null} afterId the message after which it goes
  * @property {string | null} text the user's new message, if there is one
  * @property {string} [baseText] text of the answer that goes on
+ * @property {Record<string, unknown>} [fields] of the request, beside those of every one
  * @property {(() => Promise<Record<string, unknown>>) | null} body makes the request's body; null with `streamId`
  * @property {string} [streamId] of an answer that was asked for before
  */
