@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from services.cli.control_text import printable_line
+
 
 class ServiceFailure(Exception):
     """The service did not do what it was asked. The text is one line, with the request's id where there is one."""
@@ -50,8 +52,8 @@ def request_mark(response: httpx.Response) -> str:
 
 
 def one_line(error: object) -> str:
-    """Return an error's text as one line, or its kind where it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Return an error's text as one printable line, or its kind where it has none."""
+    return printable_line(error) or type(error).__name__
 
 
 def json_object(text: str) -> Mapping[str, Any]:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_tree import REPOSITORY
+from tests.cli.scripted_http import chat_server
+from tests.cli.terminal import CTRL_D, ENTER, command_in_terminal
 
 # Imports each module of the tier and of the chassis, then asks for what must not be there.
 IMPORT_ALL = """
@@ -60,3 +62,18 @@ def test_terminal_needs_no_tier(slim_python: Callable[[str], Path], tmp_path: Pa
     command = [python, "-I", "-m", "services.cli", "models", "list", "--url", "http://127.0.0.1:9"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "no service answers" in done.stderr) == (1, True), done.stderr
+
+
+def test_chat_makes_do_without_its_libraries(slim_python: Callable[[str], Path], tmp_path: Path) -> None:
+    """Where the extra `cli` is not installed, the chat says so once and goes on line by line."""
+    command = (str(slim_python("frontend")), "-I", "-m", "services.cli", "chat")
+    with chat_server("tiny") as server:
+        with command_in_terminal(tmp_path, (*command, "--url", server.url, "--no-session"), columns=120) as terminal:
+            terminal.read_until("need stream-omni[cli], which is not installed here]")
+            terminal.read_until("> ")
+            terminal.type("hello", ENTER)
+            terminal.read_until("It is Paris")
+            terminal.read_until("> ")
+            terminal.type(CTRL_D)
+            assert terminal.exit_code() == 0
+        assert len(server.chats) == 1

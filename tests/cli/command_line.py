@@ -7,6 +7,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+import pytest
+
+from services.cli.__main__ import main
 from tests.cli.scripted_service import REPOSITORY
 
 
@@ -16,6 +19,12 @@ def stream_omni(*arguments: str, **environ: str) -> subprocess.CompletedProcess[
     return subprocess.run(
         command, cwd=REPOSITORY, env=environment(environ), capture_output=True, text=True, timeout=60, check=False
     )
+
+
+def main_prints(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command within this process, which spares its start. Returns: exit code, output, errors."""
+    code = main(arguments)
+    return (code, *capsys.readouterr())
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:

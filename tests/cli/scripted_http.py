@@ -94,7 +94,7 @@ class _Exchange(BaseHTTPRequestHandler):
             said = body["messages"]
         word = said[-1]["content"].split()[0]
         if word == "refuse":
-            self._send(400, {"error": {"message": "too\nlong", "type": "invalid_request_error"}})
+            self._send(400, {"error": {"message": "too\nlong\x1b[2J", "type": "invalid_request_error"}})
             return
         self.send_response(200)
         self.send_header("x-request-id", REQUEST_ID)

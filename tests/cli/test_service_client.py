@@ -43,13 +43,13 @@ async def test_answer_comes_in_pieces() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("refuse", f"too long (request {REQUEST_ID})"),
+        ("refuse", f"too long�[2J (request {REQUEST_ID})"),
         ("fail", f"the engine died (request {REQUEST_ID})"),
         ("break", f"the answer broke off (request {REQUEST_ID})"),
     ],
 )
 async def test_failure_is_one_line_with_the_request_id(text: str, message: str) -> None:
-    """A refusal, an error in the stream and a stream without an end all raise, and name the request."""
+    """A refusal, an error in the stream and a stream without an end all raise, printably, and name the request."""
     with chat_server("tiny") as server, pytest.raises(ServiceFailure) as caught:
         await ask(ServiceClient(server.url), text)
     assert str(caught.value) == message

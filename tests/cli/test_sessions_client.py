@@ -13,9 +13,10 @@ from tests.cli.scripted_sessions import Sessions
 
 async def test_list_goes_on_to_the_next_page() -> None:
     """More sessions than a page holds are all listed, newest first and up to the number that is asked for."""
-    with chat_server("tiny", sessions=Sessions()) as server:
+    kept = Sessions()
+    made = [kept.respond("POST", "/v1/sessions", {"title": f"t{number}"}, {})[1]["id"] for number in range(130)]
+    with chat_server("tiny", sessions=kept) as server:
         sessions = SessionsClient(ServiceClient(server.url))
-        made = [(await sessions.create({"title": f"t{number}"}))["id"] for number in range(130)]
         assert [session["id"] for session in await sessions.listed(1000)] == made[::-1]
         assert [session["id"] for session in await sessions.listed(101)] == made[:28:-1]
         assert [session["title"] for session in await sessions.listed(5, "t12")] == [

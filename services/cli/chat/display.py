@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from services.cli.answer_stream import Piece
-from services.cli.chat.control_text import printable, printable_line
+from services.cli.control_text import printable, printable_line
 
 
 class AnswerView(Protocol):

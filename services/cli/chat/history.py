@@ -33,6 +33,9 @@ class History(Protocol):
     async def set_system(self, text: str | None) -> None:
         """Change what the model is told before everything else, from the next answer on."""
 
+    async def set_model(self, name: str) -> None:
+        """Note who answers from now on, for whoever goes on with it."""
+
     async def messages(self) -> Sequence[Message]:
         """Return what was said, oldest first; `role` and `content` at least."""
 

@@ -35,6 +35,9 @@ class LocalHistory:
         """Change it from the next answer on."""
         self._system = text
 
+    async def set_model(self, name: str) -> None:
+        """Each request says it anyway."""
+
     async def messages(self) -> Sequence[Message]:
         """Return what was said, with the system's message first."""
         return self._with_system(self._messages)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TextIO
 
 from services.cli.answer_stream import Piece
-from services.cli.chat.control_text import printable, printable_line
 from services.cli.chat.display import AnswerView
 from services.cli.chat.live_lines import LiveLines, Size
 from services.cli.chat.markdown_blocks import markdown_parser, split_finished
 from services.cli.chat.markdown_lines import MarkdownLines
+from services.cli.control_text import printable, printable_line
 
 # Faster is not seen. Where rendering takes long, it may take a fifth of the time.
 _PAUSE_SECONDS = 0.04

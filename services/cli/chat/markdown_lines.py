@@ -13,8 +13,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
 
-from services.cli.chat.control_text import printable
 from services.cli.chat.live_lines import Line
+from services.cli.control_text import printable
 
 
 class MarkdownLines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.cli.chat.answer import Answer, Report
-from services.cli.chat.control_text import printable_line
+from services.cli.control_text import printable_line
 
 _ENDS = {
     "length": "cut off: the answer reached its token limit",

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from services.cli.chat.control_text import printable_line
 from services.cli.chat.slash_command import CommandMistake
+from services.cli.control_text import printable_line
 
 Preset = Mapping[str, Any]
 

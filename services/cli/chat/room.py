@@ -34,7 +34,8 @@ class Room:
         sessions: the service's.
         models: asks for the names of those that can be chosen.
         presets: asks for those that can be chosen, as the service lists them.
-        begin: makes the history of a new conversation, given what the model is told before everything else.
+        begin: makes the history of a new conversation, given what the model is told before everything else, and its
+            name.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Room:
         sessions: SessionsClient,
         models: Callable[[], Sequence[str]],
         presets: Callable[[], Sequence[Mapping[str, Any]]],
-        begin: Callable[[str | None], History],
+        begin: Callable[[str | None, str], History],
     ) -> None:
         self.conversation = conversation
         self.display = display

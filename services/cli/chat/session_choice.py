@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-from services.cli.chat.control_text import printable_line
 from services.cli.chat.display import Display
 from services.cli.chat.session_history import SessionHistory
+from services.cli.control_text import printable_line
 from services.cli.service_client import Message
 from services.cli.service_failure import ServiceFailure
 from services.cli.sessions_client import Session, SessionsClient
@@ -43,8 +43,8 @@ def session_lines(sessions: Sequence[Session], current: str | None = None) -> Se
         title = printable_line(session.get("title") or "untitled")
         shown = title if len(title) <= _TITLE_CHARACTERS else f"{title[: _TITLE_CHARACTERS - 1]}…"
         count = session.get("message_count", "?")
-        mark = "* " if current is not None and session["id"] == current else "  "
-        lines.append(f"{mark if current else ''}{session['id']}  {_when(session)}  {count!s:>4}  {shown}")
+        mark = "" if current is None else "* " if session["id"] == current else "  "
+        lines.append(f"{mark}{printable_line(session['id'])}  {_when(session)}  {count!s:>4}  {shown}")
     return lines
 
 

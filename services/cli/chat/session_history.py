@@ -54,6 +54,12 @@ class SessionHistory:
         self._wanted["system"] = text
         self._system = text
 
+    async def set_model(self, name: str) -> None:
+        """Note who answers from now on, for all who go on with the session."""
+        if self._id is not None:
+            await self._sessions.change(self._id, {"model": name})
+        self._wanted["model"] = name
+
     async def messages(self) -> Sequence[Message]:
         """Return what was said on the way to the session's head, with the system's message first."""
         said = await self._path()

@@ -25,6 +25,7 @@ def _model(room: Room, name: str) -> None:
         return
     if name not in served:
         raise CommandMistake(f"the service has no model {name}; it has {', '.join(served)}")
+    asyncio.run(room.conversation.history.set_model(name))
     room.conversation.options = replace(room.conversation.options, model=name)
     room.display.note(f"{name} answers from now on")
 
@@ -97,7 +98,7 @@ def _preset(room: Room, rest: str) -> None:
 
 
 def _new(room: Room, _rest: str) -> None:
-    room.conversation.history = room.begin(room.conversation.history.system)
+    room.conversation.history = room.begin(room.conversation.history.system, room.conversation.options.model)
     room.conversation.last = None
     room.display.note("a new conversation")
 

@@ -41,7 +41,7 @@ def talk(
     client: ServiceClient,
     options: ChatOptions,
     history: History,
-    begin: Callable[[str | None], History],
+    begin: Callable[[str | None, str], History],
     display: Display,
     state: Path,
 ) -> None:
@@ -51,7 +51,7 @@ def talk(
         client: the service.
         options: how to answer at first.
         history: where the conversation is kept.
-        begin: makes the history of another one, given what the model is told before everything else.
+        begin: makes the history of another one, given what the model is told before everything else, and its name.
         display: where it is shown.
         state: the directory that keeps what was typed.
     """

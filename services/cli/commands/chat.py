@@ -103,15 +103,14 @@ def _talk(arguments: argparse.Namespace, client: ServiceClient) -> int:
     display = terminal_display(os.environ.get("TERM", ""))
     options, history = _opened(arguments, client, display)
 
-    def begin(system: str | None) -> History:
+    def begin(system: str | None, model: str) -> History:
         if arguments.no_session:
             return LocalHistory(system)
-        policy = arguments.context_policy
-        return SessionHistory(
-            SessionsClient(client), {"model": options.model, "system": system, "context_policy": policy}
-        )
+        wanted = {"model": model, "system": system, "context_policy": arguments.context_policy}
+        return SessionHistory(SessionsClient(client), wanted)
 
-    talk(client, options, history or begin(arguments.system), begin, display, state_directory(os.environ))
+    state = state_directory(os.environ)
+    talk(client, options, history or begin(arguments.system, options.model), begin, display, state)
     return 0
 
 
@@ -174,7 +173,10 @@ def _piped_display(arguments: argparse.Namespace) -> tuple[Display, Callable[[An
 def _messages(text: str | None) -> Iterable[str]:
     if text is None:
         return (line.decode(errors="replace").rstrip("\r\n") for line in sys.stdin.buffer)
-    message = sys.stdin.buffer.read().decode(errors="replace") if text == "-" else text
+    message = text
+    if text == "-":
+        # The last line's end comes from the program before the pipe, not from whoever asks.
+        message = sys.stdin.buffer.read().decode(errors="replace").removesuffix("\n").removesuffix("\r")
     if not message.strip():
         raise UsageError("there is no question; give one, or pipe one in with -")
     return [message]

@@ -76,9 +76,9 @@ def _list(sessions: SessionsClient, arguments: argparse.Namespace) -> int:
 
 
 def _show(sessions: SessionsClient, arguments: argparse.Namespace) -> int:
-    from services.cli.chat.control_text import printable
     from services.cli.chat.session_history import SessionHistory
     from services.cli.chat.transcript import as_markdown
+    from services.cli.control_text import printable
 
     session = asyncio.run(sessions.get(arguments.id))
     if arguments.json:

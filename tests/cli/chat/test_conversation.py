@@ -91,7 +91,7 @@ def test_interrupted_answer_stays_and_is_marked() -> None:
 @pytest.mark.parametrize(
     ("text", "mark", "left"),
     [
-        ("refuse", f"[error: too long (request {REQUEST_ID})]\n", []),
+        ("refuse", f"[error: too long�[2J (request {REQUEST_ID})]\n", []),
         ("fail", f"[error: the engine died (request {REQUEST_ID})]\n", ["fail", "half"]),
     ],
 )
@@ -156,7 +156,7 @@ def test_refused_question_can_be_retried_and_changed(with_sessions: bool) -> Non
         talk.ask("one")
         talk.ask("refuse this")
         assert asyncio.run(talk.history.last_question()) == "refuse this"
-        assert talk.retry().error == f"too long (request {REQUEST_ID})"
+        assert talk.retry().error == f"too long�[2J (request {REQUEST_ID})"
         assert talk.edit("two").error is None
         assert [message["content"] for message in kept(talk)] == ["one", PARIS, "two", PARIS]
 

@@ -67,7 +67,7 @@ def test_error_is_one_line_and_the_session_goes_on(chat: Chat) -> None:
     with chat_server("tiny") as server, chat("--url", server.url) as terminal:
         terminal.read_until("> ")
         terminal.type("refuse\r")
-        terminal.read_until(f"[error: too long (request {REQUEST_ID})]\r\n")
+        terminal.read_until(f"[error: too long�[2J (request {REQUEST_ID})]\r\n")
         terminal.read_until("> ")
         terminal.type("hello\r")
         terminal.read_until("It is Paris")

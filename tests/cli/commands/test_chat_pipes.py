@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 
-from tests.cli.command_line import environment, stream_omni
+import pytest
+
+from tests.cli.command_line import environment, main_prints, stream_omni
 from tests.cli.scripted_http import REQUEST_ID, chat_server
 from tests.cli.scripted_service import REPOSITORY
 from tests.cli.scripted_sessions import Sessions
@@ -41,11 +43,11 @@ def test_question_on_the_command_line() -> None:
 
 
 def test_all_of_standard_input_is_one_message() -> None:
-    """`-` reads to the end, line ends and all."""
+    """`-` reads to the end, line ends and all but the last one."""
     with chat_server("tiny") as server:
         done = piped("hello\nworld\n", "-", "--url", server.url)
         assert (done.returncode, done.stdout, done.stderr) == (0, PARIS, "")
-        assert [message["content"] for message in server.chats[0]["messages"]] == ["hello\nworld\n"]
+        assert [message["content"] for message in server.chats[0]["messages"]] == ["hello\nworld"]
 
 
 def test_each_line_is_a_message_of_one_conversation() -> None:
@@ -53,7 +55,7 @@ def test_each_line_is_a_message_of_one_conversation() -> None:
     with chat_server("tiny") as server:
         done = piped("one\n\nrefuse\ntwo\n", "--url", server.url)
         assert (done.returncode, done.stdout) == (1, PARIS * 2)
-        assert done.stderr == f"stream-omni: error: too long (request {REQUEST_ID})\n"
+        assert done.stderr == f"stream-omni: error: too long�[2J (request {REQUEST_ID})\n"
         assert [message["content"] for message in server.chats[-1]["messages"]][::2] == ["one", "two"]
 
 
@@ -62,7 +64,7 @@ def test_failure_is_on_standard_error() -> None:
     with chat_server("tiny") as server:
         refused = stream_omni("chat", "refuse", "--url", server.url)
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert refused.stderr == f"stream-omni: error: too long (request {REQUEST_ID})\n"
+        assert refused.stderr == f"stream-omni: error: too long�[2J (request {REQUEST_ID})\n"
         failed = stream_omni("chat", "fail", "--url", server.url)
         assert (failed.returncode, failed.stdout) == (1, "half\n")
         assert "the engine died" in failed.stderr
@@ -76,41 +78,45 @@ def test_notices_are_on_standard_error() -> None:
         assert [line.split(": ")[0] for line in done.stderr.splitlines()] == ["stream-omni"] * 3
 
 
-def test_json_is_one_document() -> None:
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` prints one object, also for an answer that failed, whose exit code is 1 all the same."""
     with chat_server("tiny") as server:
-        done = stream_omni("chat", "hello", "--json", "--url", server.url, "--preset", "translate", "--var", "to=x=y")
-        document = json.loads(done.stdout)
-        assert (done.returncode, document["content"], document["finish_reason"]) == (0, "It is Paris\x1b[2J.", "stop")
+        code, output, _ = main_prints(
+            capsys, "chat", "hello", "--json", "--url", server.url, "--preset", "translate", "--var", "to=x=y"
+        )
+        document = json.loads(output)
+        assert (code, document["content"], document["finish_reason"]) == (0, "It is Paris\x1b[2J.", "stop")
         assert document["usage"] == {"completion_tokens": 3}
         assert (server.chats[0]["preset"], server.chats[0]["preset_variables"]) == ("translate", {"to": "x=y"})
-        failed = stream_omni("chat", "fail", "--json", "--url", server.url)
-        document = json.loads(failed.stdout)
-        assert (failed.returncode, document["content"]) == (1, "half")
+        code, output, _ = main_prints(capsys, "chat", "fail", "--json", "--url", server.url)
+        document = json.loads(output)
+        assert (code, document["content"]) == (1, "half")
         assert document["error"] == f"the engine died (request {REQUEST_ID})"
 
 
-def test_ndjson_is_one_object_an_event() -> None:
+def test_ndjson_is_one_object_an_event(capsys: pytest.CaptureFixture[str]) -> None:
     """`--ndjson` prints what happens as it happens, and the document at the end."""
     with chat_server("tiny") as server:
-        done = stream_omni("chat", "trim", "--ndjson", "--url", server.url, "--context-policy", "sliding_window")
-        kinds = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+        _, output, _ = main_prints(
+            capsys, "chat", "trim", "--ndjson", "--url", server.url, "--context-policy", "sliding_window"
+        )
+        kinds = [json.loads(line)["event"] for line in output.splitlines()]
         assert kinds == ["context", "reasoning", "text", "filter_match", "format_fault", "end"]
         assert server.chats[0]["context_policy"] == "sliding_window"
 
 
-def test_session_is_gone_on_with() -> None:
+def test_session_is_gone_on_with(capsys: pytest.CaptureFixture[str]) -> None:
     """A script can take part in a session by its id, or in the one that was used last."""
     sessions = Sessions()
     with chat_server("tiny", sessions=sessions) as server:
         sessions.respond("POST", "/v1/sessions", {"model": "tiny"}, {})
         for option in (["--session", "sess_1"], ["--resume"]):
-            done = stream_omni("chat", "hello", "--json", "--url", server.url, *option)
-            assert json.loads(done.stdout)["session_id"] == "sess_1"
+            _, output, _ = main_prints(capsys, "chat", "hello", "--json", "--url", server.url, *option)
+            assert json.loads(output)["session_id"] == "sess_1"
         assert len(sessions.path("sess_1")) == 4
-        unknown = stream_omni("chat", "hello", "--url", server.url, "--session", "sess_9")
-        assert (unknown.returncode, unknown.stdout) == (1, "")
-        assert "no such session" in unknown.stderr
+        code, output, errors = main_prints(capsys, "chat", "hello", "--url", server.url, "--session", "sess_9")
+        assert (code, output) == (1, "")
+        assert "no such session" in errors
 
 
 def test_interrupt_stops_the_answer() -> None:
@@ -142,7 +148,7 @@ def test_reader_that_leaves_stops_the_answer() -> None:
             assert (process.wait(20), process.stderr.read()) == (141, "")
 
 
-def test_options_that_do_not_go_together() -> None:
+def test_options_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
     """They are refused in one line with exit code 2, before anything is asked."""
     for arguments, told in (
         (["hello", "--var", "a=b"], "--var is for a preset's variables"),
@@ -152,6 +158,6 @@ def test_options_that_do_not_go_together() -> None:
         (["hello", "--json", "--ndjson"], "not allowed with"),
         (["hello", "--context-policy", "other"], "invalid choice"),
     ):
-        done = stream_omni("chat", "--url", "http://127.0.0.1:9", *arguments)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert told in done.stderr
+        code, output, errors = main_prints(capsys, "chat", "--url", "http://127.0.0.1:9", *arguments)
+        assert (code, output, errors.count("\n")) == (2, "", 1)
+        assert told in errors

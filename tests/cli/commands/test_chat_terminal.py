@@ -159,6 +159,8 @@ def test_commands_show_and_change_what_counts(server: ChatServer, sessions: Sess
             {"language": "French"},
         )
         assert sessions.sessions["sess_1"]["system"] == "Be brief."
+        ask(terminal, "/model tiny", shown="[tiny answers from now on]")
+        assert sessions.sessions["sess_1"]["model"] == "tiny"
         ask(terminal, "/preset -", shown="[no preset from now on]")
         ask(terminal, "/stats", shown="answer tokens        3")
         ask(terminal, "/session", shown="* sess_1")
@@ -202,7 +204,7 @@ def test_error_is_one_line_and_the_conversation_goes_on(server: ChatServer, tmp_
     """A refusal is shown with the request's id."""
     with in_terminal(tmp_path, "chat", "--url", server.url) as terminal:
         terminal.read_until("> ")
-        ask(terminal, "refuse", shown=f"[error: too long (request {REQUEST_ID})]")
+        ask(terminal, "refuse", shown=f"[error: too long�[2J (request {REQUEST_ID})]")
         ask(terminal, "hello")
 
 

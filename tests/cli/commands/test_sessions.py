@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import stream_omni
+from tests.cli.command_line import main_prints
 from tests.cli.scripted_http import ChatServer, chat_server
 from tests.cli.scripted_sessions import Sessions
+
+Run = Callable[..., str]
 
 
 @pytest.fixture
@@ -25,14 +27,19 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def run(server: ChatServer, *arguments: str) -> str:
-    """What the command prints; it succeeds and says nothing else."""
-    done = stream_omni("sessions", *arguments, "--url", server.url)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Gives what the command prints; it succeeds and says nothing else."""
+
+    def output_of(server: ChatServer, *arguments: str) -> str:
+        code, output, errors = main_prints(capsys, "sessions", *arguments, "--url", server.url)
+        assert (code, errors) == (0, "")
+        return output
+
+    return output_of
 
 
-def test_sessions_are_listed(server: ChatServer) -> None:
+def test_sessions_are_listed(server: ChatServer, run: Run) -> None:
     """Newest first, a line each, without control characters; or fewer, or those that hold a text, or as JSON."""
     lines = run(server, "list").splitlines()
     assert [line.split()[0] for line in lines] == ["sess_2", "sess_1"]
@@ -42,7 +49,7 @@ def test_sessions_are_listed(server: ChatServer) -> None:
     assert [session["id"] for session in json.loads(run(server, "list", "--json"))["data"]] == ["sess_2", "sess_1"]
 
 
-def test_session_is_shown(server: ChatServer) -> None:
+def test_session_is_shown(server: ChatServer, run: Run) -> None:
     """As Markdown without control characters, or as JSON with its messages."""
     assert run(server, "show", "sess_1") == (
         "# Paris�[2J\n\n## System\n\nBe brief.\n\n## User\n\nhello\n\n## Assistant\n\nBonjour.�[2J\n"
@@ -51,7 +58,7 @@ def test_session_is_shown(server: ChatServer) -> None:
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
 
 
-def test_session_is_renamed_and_deleted(server: ChatServer) -> None:
+def test_session_is_renamed_and_deleted(server: ChatServer, run: Run) -> None:
     """Both say nothing when they are done, or what was done as JSON."""
     assert run(server, "rename", "sess_1", "Lyon") == ""
     assert json.loads(run(server, "rename", "sess_2", "Turin", "--json"))["title"] == "Turin"
@@ -60,7 +67,7 @@ def test_session_is_renamed_and_deleted(server: ChatServer) -> None:
     assert run(server, "list") == ""
 
 
-def test_session_goes_from_one_service_to_another(server: ChatServer, tmp_path: Path) -> None:
+def test_session_goes_from_one_service_to_another(server: ChatServer, run: Run, tmp_path: Path) -> None:
     """What is exported, to a file that is the user's alone or to standard output, can be imported."""
     path = tmp_path / "session.json"
     assert run(server, "export", "sess_1", str(path)) == ""
@@ -71,7 +78,7 @@ def test_session_goes_from_one_service_to_another(server: ChatServer, tmp_path: 
         assert "hello" in run(other, "show", imported)
 
 
-def test_failures_are_one_line(server: ChatServer, tmp_path: Path) -> None:
+def test_failures_are_one_line(server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown session, a file in the way, no file, no JSON: each says what to do."""
     path = tmp_path / "a.json"
     path.write_text("[1")
@@ -82,6 +89,6 @@ def test_failures_are_one_line(server: ChatServer, tmp_path: Path) -> None:
         (["import", str(path)], 2, "holds no JSON"),
         (["show"], 2, "required: ID"),
     ):
-        done = stream_omni("sessions", *arguments, "--url", server.url)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
-        assert told in done.stderr
+        found, output, errors = main_prints(capsys, "sessions", *arguments, "--url", server.url)
+        assert (found, output, errors.count("\n")) == (code, "", 1)
+        assert told in errors

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.cli.chat.control_text import printable, printable_line
+from services.cli.control_text import printable, printable_line
 
 
 @pytest.mark.parametrize(
