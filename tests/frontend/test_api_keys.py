@@ -247,22 +247,6 @@ async def test_open_services_are_warned_of(
     assert all("OMNI_FRONTEND_API_KEYS_FILE" in warning for warning in warnings)
 
 
-async def test_names_of_keys(start: Starter, service: ScriptedTextService, tmp_path: Path) -> None:
-    """A line may give its key a name, several keys the same; the text service hears the name of the caller's key, and
-    nothing where that has none. A key may hold colons of its own."""
-    path = tmp_path / "keys"
-    path.write_text("ann: so-1\nann:   so-2\n bob.x-y_z: so:3 \nso-4\nso-5:so\n")
-    frontend = await start(api_keys_file=path)
-    for key in ("so-1", "so-2", "so:3", "so-4", "so-5:so"):
-        response = await frontend.client.post(CHAT, json=chat(), headers={"authorization": f"Bearer {key}"})
-        assert response.status_code == 200
-    assert [request.caller for request in service.requests] == ["ann", "ann", "bob.x-y_z", "", ""]
-    for wrong in ("ann: so-1", "ann", "so-5"):
-        assert (
-            await frontend.client.post(CHAT, json=chat(), headers={"authorization": f"Bearer {wrong}"})
-        ).status_code == 401
-
-
 async def test_description(locked: Frontend, service: ScriptedTextService) -> None:
     """The API's description asks for a bearer token exactly where the service does."""
     described = (await locked.client.get("/openapi.json")).json()

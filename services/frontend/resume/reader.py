@@ -29,7 +29,7 @@ class Reader:
         self._stream = stream
         self._position = after
         self._write_now = write_now
-        # Whether all that was taken has been dealt with, so that the next event may be written past the reader.
+        # Whether it has dealt with all that there was, so that the next event may be written past it.
         self._waits = False
         self._woken = asyncio.Event()
         self._error: Exception | None = None
@@ -38,7 +38,7 @@ class Reader:
 
     def offer(self, event: bytes, number: int) -> None:
         """Take the newest event, or leave it in the log until `next`."""
-        if self._waits and self._position == number - 1 and self._write_now(event):
+        if self._waits and self._write_now(event):
             self._position = number
             self.last_event_time = self._time()
         else:

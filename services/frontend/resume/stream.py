@@ -162,6 +162,8 @@ class ResumableStream:
         self._expiry = asyncio.get_running_loop().call_later(self._keep_seconds, self.give_up)
 
     def _conclude(self) -> None:
+        # It holds the request's texts, which nobody needs while the events are kept.
+        self._running = None
         if self._deadline is not None:
             self._deadline.cancel()
         on_end, self._on_end = self._on_end, None

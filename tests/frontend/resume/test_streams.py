@@ -93,6 +93,10 @@ async def test_events_are_written_past_a_reader_that_waits() -> None:
         stream.put(b"data: 4\n\n", 9)
         assert len(connection.taken) == 2
         assert await waiting == b"id: 3\ndata: 3\n\nid: 4\ndata: 4\n\n"
+        # The reader still sends what it was given.
+        stream.put(b"data: 5\n\n", 9)
+        assert len(connection.taken) == 2
+        assert await reader.next() == b"id: 5\ndata: 5\n\n"
         stream.close()
         assert await reader.next() == b""
     streams.close()

@@ -74,5 +74,7 @@ def chunks(messages: list[Message]) -> list[Message]:
 async def open_socket(frontend: Frontend, **given: Any) -> AsyncGenerator[Socket, None]:
     """Open a WebSocket; `given` is the client's."""
     address = f"{frontend.url.replace('http', 'ws', 1)}/v1/stream"
-    async with connect(address, compression=None, max_size=None, proxy=None, **given) as connection:
+    # It reads whatever comes, so that closing it takes no time.
+    given = {"compression": None, "max_size": None, "max_queue": None, "proxy": None} | given
+    async with connect(address, **given) as connection:
         yield Socket(connection)

@@ -145,7 +145,7 @@ async def test_a_slow_reader(start: Starter, service: ScriptedTextService, steps
     """A client that does not read has its generations ended once what waits for it exceeds its bound, not the others'.
     It learns that when it reads on."""
     frontend = await start()
-    async with open_socket(frontend, max_queue=1) as socket, open_socket(frontend) as other:
+    async with open_socket(frontend) as socket, open_socket(frontend) as other:
         await socket.start("slow")
         await until(lambda: service.live == 1)
         socket.connection.transport.pause_reading()

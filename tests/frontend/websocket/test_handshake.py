@@ -15,6 +15,7 @@ from tests.fakes.scripted_text_service import ScriptedTextService
 from tests.frontend.conftest import Frontend, Starter, until
 from tests.frontend.requests import chat, texts
 from tests.frontend.steps import Steps
+from tests.frontend.websocket.bare import VALID
 from tests.frontend.websocket.sockets import chunks, open_socket
 
 KEY, OTHER = "so-5e0c7b1f9a3d48e2", "so-a-second-key"
@@ -128,6 +129,16 @@ async def test_owners(locked: Frontend, service: ScriptedTextService, steps: Ste
         await socket.until("cancelled")
 
 
+async def test_the_name_of_a_key(start: Starter, keys_file: Path, service: ScriptedTextService) -> None:
+    """The text service, whose filters know callers by it, is told the name of the socket's key."""
+    await asyncio.to_thread(keys_file.write_text, f"desk: {KEY}\n")
+    frontend = await start(api_keys_file=keys_file)
+    async with open_socket(frontend, subprotocols=[f"bearer.{KEY}"]) as socket:
+        await socket.start("a")
+        await socket.until("done")
+    assert [request.caller for request in service.requests] == ["desk"]
+
+
 @pytest.mark.parametrize(
     "origin",
     [
@@ -171,14 +182,6 @@ async def test_own_origins(frontend: Frontend, origin: str, host: str) -> None:
     assert await first_line(frontend, lines) == b"HTTP/1.1 101 Switching Protocols\r\n"
 
 
-VALID = [
-    "GET /v1/stream HTTP/1.1",
-    "host: x",
-    "connection: upgrade",
-    "upgrade: websocket",
-    "sec-websocket-version: 13",
-    "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
-]
 BAD_HANDSHAKES = {
     "no key": ([line for line in VALID if "-key" not in line], 400),
     "short key": ([*VALID[:-1], "sec-websocket-key: abc"], 400),
@@ -196,17 +199,18 @@ BAD_HANDSHAKES = {
 }
 
 
-@pytest.mark.parametrize(("lines", "status"), BAD_HANDSHAKES.values(), ids=BAD_HANDSHAKES.keys())
-async def test_bad_handshakes(frontend: Frontend, lines: list[str], status: int) -> None:
-    """What is no valid handshake gets an error object and its status, and the connection is closed."""
-    reader, writer = await frontend.connect()
-    writer.write("\r\n".join([*lines, "", ""]).encode())
-    async with asyncio.timeout(5):
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    writer.close()
-    assert head.startswith(b"HTTP/1.1 %d " % status)
-    assert b"content-type: application/json" in head and b"x-request-id: " in head
-    assert set(json.loads(body)["error"]) == {"message", "type", "param", "code"}
+async def test_bad_handshakes(frontend: Frontend) -> None:
+    """What is no valid handshake gets an error object and its status."""
+    for name, (lines, status) in BAD_HANDSHAKES.items():
+        reader, writer = await frontend.connect()
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        async with asyncio.timeout(5):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 %d " % status), name
+            body = await reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r")[0]))
+        writer.close()
+        assert b"content-type: application/json" in head and b"x-request-id: " in head, name
+        assert set(json.loads(body)["error"]) == {"message", "type", "param", "code"}, name
 
 
 async def test_who_speaks_before_the_answer(frontend: Frontend) -> None:

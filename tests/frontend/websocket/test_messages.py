@@ -15,43 +15,42 @@ from tests.frontend.requests import chat, texts
 from tests.frontend.steps import Steps
 from tests.frontend.websocket.sockets import chunks, open_socket, start
 
+BAD_MESSAGES: list[tuple[Any, str | None, str]] = [
+    ("", None, "the message is empty"),
+    ("{", None, "the message is not valid JSON"),
+    ("[1]", None, "the message must be a JSON object"),
+    ('{"type":"ping","type":"ping"}', None, "gives one name twice"),
+    ("[" * 10000, None, "not valid JSON"),
+    (b"\x00\x01", None, "binary"),
+    ({}, "type", "start, cancel and ping"),
+    ({"type": "stop"}, "type", "start, cancel and ping"),
+    ({"type": 1}, "type", "must be a string"),
+    ({"type": "cancel"}, "id", "id is required"),
+    ({"type": "cancel", "id": "nobody"}, "id", "no generation of this id"),
+    ({"type": "start"}, "id", "id is required"),
+    ({"type": "start", "id": ""}, "id", "id is required"),
+    ({"type": "start", "id": 1}, "id", "must be a string"),
+    ({"type": "start", "id": "x" * 129}, "id", "at most 128"),
+    ({"type": "start", "id": "a"}, "endpoint", "chat.completions and completions"),
+    ({"type": "start", "id": "a", "endpoint": "embeddings"}, "endpoint", "chat.completions and completions"),
+    ({"type": "start", "id": "a", "endpoint": "completions"}, "body", "body must be an object"),
+    ({"type": "start", "id": "a", "endpoint": "completions", "body": []}, "body", "body must be an object"),
+]
 
-@pytest.mark.parametrize(
-    ("message", "param", "told"),
-    [
-        ("", None, "the message is empty"),
-        ("{", None, "the message is not valid JSON"),
-        ("[1]", None, "the message must be a JSON object"),
-        ('{"type":"ping","type":"ping"}', None, "gives one name twice"),
-        ("[" * 10000, None, "not valid JSON"),
-        (b"\x00\x01", None, "binary"),
-        ({}, "type", "start, cancel and ping"),
-        ({"type": "stop"}, "type", "start, cancel and ping"),
-        ({"type": 1}, "type", "must be a string"),
-        ({"type": "cancel"}, "id", "id is required"),
-        ({"type": "cancel", "id": "nobody"}, "id", "no generation of this id"),
-        ({"type": "start"}, "id", "id is required"),
-        ({"type": "start", "id": ""}, "id", "id is required"),
-        ({"type": "start", "id": 1}, "id", "must be a string"),
-        ({"type": "start", "id": "x" * 129}, "id", "at most 128"),
-        ({"type": "start", "id": "a"}, "endpoint", "chat.completions and completions"),
-        ({"type": "start", "id": "a", "endpoint": "embeddings"}, "endpoint", "chat.completions and completions"),
-        ({"type": "start", "id": "a", "endpoint": "completions"}, "body", "body must be an object"),
-        ({"type": "start", "id": "a", "endpoint": "completions", "body": []}, "body", "body must be an object"),
-    ],
-)
-async def test_bad_messages(frontend: Frontend, message: Any, param: str | None, told: str) -> None:
+
+async def test_bad_messages(frontend: Frontend) -> None:
     """What is no command is answered with an error object that names no generation; the socket and what runs on it go
     on."""
     async with open_socket(frontend) as socket:
-        await socket.send(message)
-        answer = await socket.next()
-        assert set(answer) == {"type", "error"} and answer["type"] == "error"
-        assert set(answer["error"]) == {"message", "type", "param", "code", "request_id"}
-        assert (answer["error"]["type"], answer["error"]["param"]) == ("invalid_request_error", param)
-        assert told in answer["error"]["message"]
-        await socket.start("a", "still here")
-        assert texts(chunks(await socket.until("done"))) == "still here "
+        for message, param, told in BAD_MESSAGES:
+            await socket.send(message)
+            answer = await socket.next()
+            assert set(answer) == {"type", "error"} and answer["type"] == "error", told
+            assert set(answer["error"]) == {"message", "type", "param", "code", "request_id"}, told
+            assert (answer["error"]["type"], answer["error"]["param"]) == ("invalid_request_error", param), told
+            assert told in answer["error"]["message"]
+            await socket.start("a", "still here")
+            assert texts(chunks(await socket.until("done"))) == "still here ", told
 
 
 @pytest.mark.parametrize(

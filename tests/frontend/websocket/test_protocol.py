@@ -1,80 +1,20 @@
-"""Bounds of a WebSocket's messages and of its peer's patience."""
+"""Bounds of a WebSocket's messages."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable
-from typing import cast
 
+import orjson
 import pytest
 import structlog
 
-from tests.frontend.conftest import Frontend, Starter
-from tests.frontend.requests import texts
+from tests.fakes.scripted_text_service import ScriptedTextService
+from tests.frontend.conftest import Frontend, Starter, until
+from tests.frontend.requests import chat, texts
+from tests.frontend.steps import Steps
+from tests.frontend.websocket.bare import CLOSE, CONT, FIN, PING, PONG, TEXT, bare, frame, pour
 from tests.frontend.websocket.sockets import chunks, open_socket
-from tests.frontend.websocket.test_handshake import VALID
-
-FIN, TEXT, CONT, PING, PONG, CLOSE = 0x80, 0x1, 0x0, 0x9, 0xA, 0x8
-
-
-def frame(opcode: int, payload: bytes = b"", *, size: int | None = None) -> bytes:
-    """A client's frame, masked with zeros; `size` is told instead of the payload's."""
-    size = len(payload) if size is None else size
-    if size < 126:
-        head = struct.pack("!BB", opcode, FIN | size)
-    elif size < 65536:
-        head = struct.pack("!BBH", opcode, FIN | 126, size)
-    else:
-        head = struct.pack("!BBQ", opcode, FIN | 127, size)
-    return head + b"\x00" * 4 + payload
-
-
-class Bare:
-    """A WebSocket as bytes."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    async def next(self) -> tuple[int, bytes]:
-        """Opcode and payload of the next frame."""
-        async with asyncio.timeout(10):
-            first, second = await self.reader.readexactly(2)
-            size = second
-            if size >= 126:
-                size = int.from_bytes(await self.reader.readexactly(2 if size == 126 else 8))
-            return first, await self.reader.readexactly(size)
-
-    async def closed_with(self) -> int:
-        """The code of the frame that closes it; pings before it are passed over."""
-        opcode = 0
-        while opcode != FIN | CLOSE:
-            opcode, payload = await self.next()
-        return int.from_bytes(payload[:2])
-
-
-async def bare(frontend: Frontend) -> Bare:
-    """Open a WebSocket by hand."""
-    reader, writer = await frontend.connect()
-    writer.write("\r\n".join([*VALID, "", ""]).encode())
-    async with asyncio.timeout(5):
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
-    return Bare(reader, writer)
-
-
-def stop_reading(socket: Bare) -> None:
-    """Take nothing any more."""
-    cast("asyncio.Transport", socket.writer.transport).pause_reading()
-
-
-async def pour(socket: Bare, pieces: Iterable[bytes]) -> None:
-    """Send pieces until the peer hangs up."""
-    try:
-        for piece in pieces:
-            socket.writer.write(piece)
-            await socket.writer.drain()
-    except ConnectionError:
-        pass
 
 
 async def test_large_messages(start: Starter) -> None:
@@ -199,50 +139,18 @@ async def test_memory_for_messages(start: Starter) -> None:
         socket.writer.close()
 
 
-async def test_signs_of_life(start: Starter) -> None:
-    """A peer is pinged while nothing is said; one that answers stays, one that does not is given up."""
-    frontend = await start(comment_interval_s=0.2, write_timeout_s=0.4)
-    mute, lively = await bare(frontend), await bare(frontend)
-    for _ in range(5):
-        opcode, payload = await lively.next()
-        assert opcode == FIN | PING
-        lively.writer.write(frame(FIN | PONG, payload))
-    assert await mute.closed_with() == 1011
-    async with asyncio.timeout(5):
-        assert await mute.reader.read() == b""
-    lively.writer.write(frame(FIN | TEXT, b'{"type":"ping"}'))
-    while (await lively.next())[0] != FIN | TEXT:
-        pass
-    for socket in (mute, lively):
-        socket.writer.close()
-
-
-async def test_pings_of_a_peer_that_reads_nothing(start: Starter) -> None:
-    """Answers to pings do not pile up for a peer that does not read them, and it is given up in its time."""
-    frontend = await start(write_timeout_s=1, comment_interval_s=60)
+async def test_broken_frames_while_text_flows(frontend: Frontend, service: ScriptedTextService, steps: Steps) -> None:
+    """A socket that breaks the protocol while it is written to ends what runs on it, without a fault in the log."""
     socket = await bare(frontend)
-    stop_reading(socket)
-    flood = frame(FIN | PING, b"x" * 125) * 1000
-    async with asyncio.timeout(20):
-        await pour(socket, (flood for _ in range(1_000_000)))
+    body = {"type": "start", "id": "a", "endpoint": "chat.completions", "body": chat()}
+    with structlog.testing.capture_logs() as lines:
+        socket.writer.write(frame(FIN | TEXT, orjson.dumps(body)))
+        await until(lambda: service.live == 1)
+        socket.writer.write(frame(FIN | CONT))
+        for _ in range(20):
+            steps.say(100)
+            await asyncio.sleep(0)
+        assert await socket.closed_with() == 1002
+        await until(lambda: service.live == 0, seconds=1)
     socket.writer.close()
-    assert (await frontend.client.get("/health/live")).status_code == 200
-
-
-async def test_floods_of_small_messages(frontend: Frontend) -> None:
-    """A peer that sends message after message without reading waits for its answers to be taken; others go on."""
-    socket = await bare(frontend)
-    stop_reading(socket)
-    flood = frame(FIN | TEXT, b"{") * 1000
-
-    async def send() -> None:
-        await pour(socket, (flood for _ in range(2000)))
-
-    sending = asyncio.create_task(send())
-    await asyncio.sleep(1)
-    assert not sending.done()
-    async with open_socket(frontend) as other:
-        await other.start("a", "one")
-        assert texts(chunks(await other.until("done"))) == "one "
-    sending.cancel()
-    socket.writer.transport.abort()
+    assert [line for line in lines if line["log_level"] in ("error", "critical")] == []
