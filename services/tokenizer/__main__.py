@@ -19,6 +19,8 @@ from services.chassis.metrics_server import metrics_server
 from services.chassis.settings import SettingsError
 from services.chassis.stop import run_until_stopped
 from services.chassis.tls import client_tls
+from services.tokenizer.classifiers.judging import Judging
+from services.tokenizer.classifiers.port import load_classifier
 from services.tokenizer.engine_link import EngineLink
 from services.tokenizer.filters.metrics import FilterMetrics
 from services.tokenizer.filters.output_filters import OutputFilters
@@ -49,6 +51,10 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
     filters = None
     if settings.filters_file is not None:
         filters = OutputFilters(settings.filters_file, FilterMetrics(registry))
+    judging = None
+    if settings.classifier is not None:
+        classifier = load_classifier(settings.classifier, settings.classifier_file)
+        judging = Judging(classifier, settings.classifier_seconds)
 
     async with (
         open_channel(settings.engine, engine_tls) as link_channel,
@@ -58,7 +64,7 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
         link = EngineLink(settings.engine, link_channel, changes)
         parsers = ParserNames(settings.tool_parser, settings.reasoning_parser)
         models = ModelsClient(settings.engine, channel, changes, parsers, settings.allow_control_tokens)
-        generator = TextGenerator(models.find, link.start, admission, metrics, filters)
+        generator = TextGenerator(models.find, link.start, admission, metrics, filters, judging)
 
         def register(server: grpc.aio.Server) -> None:
             text_pb2_grpc.add_TextServiceServicer_to_server(TextServicer(generator, models), server)
@@ -74,6 +80,8 @@ async def serve(settings: TokenizerSettings, stopping: asyncio.Event) -> None:
                     ]
                     if filters is not None:
                         tasks.insert(0, group.create_task(filters.follow()))
+                    if judging is not None:
+                        tasks.insert(0, group.create_task(judging.run()))
                     await stopping.wait()
                     tasks[-1].cancel()
                     await health.set_serving(False)

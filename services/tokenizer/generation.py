@@ -13,6 +13,8 @@ import structlog
 from services.chassis.drain import Drain
 from services.chassis.errors import DeadlineExceeded, InternalError, InvalidRequest, ServiceError
 from services.tokenizer.choice import Choice
+from services.tokenizer.classifiers.classifier_stage import judged_by
+from services.tokenizer.classifiers.judging import Judging
 from services.tokenizer.events import EngineSink, Finish, Parsed, PromptDetail, TextSink
 from services.tokenizer.logprobs import Logprobs, with_bytes
 from services.tokenizer.metrics import TokenizerMetrics
@@ -47,6 +49,7 @@ class TextGenerator(Generic[EngineRequest]):
         admission: places for choices.
         metrics: of the tier.
         filters: of what is generated; None: there are none.
+        judging: asks the classifier of what is generated; None: there is none.
     """
 
     def __init__(
@@ -56,12 +59,14 @@ class TextGenerator(Generic[EngineRequest]):
         admission: Drain,
         metrics: TokenizerMetrics,
         filters: Filters | None = None,
+        judging: Judging | None = None,
     ) -> None:
         self.find_model = find_model
         self.start_stream = start_stream
         self.admission = admission
         self.metrics = metrics
         self.filters = filters
+        self.judging = judging
 
     def admit(self, spec: TextSpec[EngineRequest], sink: TextSink) -> TextGeneration[EngineRequest]:
         """Take places for a generation; `run_up` of what is returned begins it.
@@ -228,11 +233,14 @@ class TextGeneration(Generic[EngineRequest]):
         return (*self._filter_stages(), *self._spec.stages)
 
     def _filter_stages(self) -> Sequence[NewStage]:
-        spec, filters = self._spec, self._generator.filters
-        if filters is None:
-            return ()
-        stage = filters.stage(self._model.name, spec.caller, spec.request_id, self._count)
-        return () if stage is None else (stage,)
+        spec, generator = self._spec, self._generator
+        stages: list[NewStage] = []
+        if generator.filters is not None:
+            stage = generator.filters.stage(self._model.name, spec.caller, spec.request_id, self._count)
+            stages += [] if stage is None else [stage]
+        if generator.judging is not None:
+            stages.append(judged_by(generator.judging, spec.request_id))
+        return stages
 
     def _count(self, tokens: int) -> None:
         # Of tokens that no delta tells.

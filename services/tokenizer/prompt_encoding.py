@@ -150,7 +150,7 @@ class PromptEncoding:
         return written
 
     def _log_report(self, prompt_tokens: int) -> None:
-        if (report := self.report) is None:
+        if (report := self.report) is None or self._over:
             return
         usage = report.summary_usage
         log.info(

@@ -43,5 +43,11 @@ class TokenizerSettings(GrpcTlsSettings):
     """Control tokens that a chat's texts spell are taken as such, as vLLM's own server does; else they stay text."""
     filters_file: Path | None = None
     """TOML file of rules for what leaves; unset: everything does. Read again when it changes."""
+    classifier: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """What judges the text that leaves, as MODULE:NAME of what makes a `Classifier` of a file; unset: nothing does."""
+    classifier_file: Path | None = None
+    """The file that it is made of."""
+    classifier_seconds: float = Field(default=2.0, gt=0, allow_inf_nan=False)
+    """Time in which each of its verdicts must come, else the answer ends with an error."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """Least level that is logged."""

@@ -75,7 +75,7 @@ def texts_of(tokenizer: TextTokenizer) -> list[list[int]]:
 
 def words_of(tokenizer: TextTokenizer, count: int) -> list[str]:
     """Words of four letters and more that differ from the vocabulary's in their last letter."""
-    known = sorted({text.strip() for text in tokenizer.table.texts.values()})
+    known = sorted({text.strip() for text in tokenizer.table.texts if text})
     words = dict.fromkeys(word[:-1] + "q" for word in known if len(word) > 3 and word.isalpha() and word.isascii())
     if len(words) < count:
         raise ValueError(f"the vocabulary gives {len(words)} words; ask for fewer than {count}")
@@ -134,6 +134,7 @@ def main() -> None:
         f"{count} words": word_rules(words),
         f"{count} words, whole": word_rules(words, whole_words="true"),
         f"{count} words, not folded": word_rules(words, fold="false"),
+        f"{count} words, reported": word_rules(words).replace('"mask"', '"report"'),
         "100 words": word_rules(words[:: max(1, count // 100)][:100]),
         "1 pattern": pattern,
         f"{count} words and 1 pattern": word_rules(words) + pattern,

@@ -146,7 +146,9 @@ async def test_cancelling_ends_the_summary_at_the_engine(setup: Setup) -> None:
     setup.streams.sinks[0].started(300, 0)
     generation.cancel()
     assert (setup.streams.cancelled, setup.admission.active) == ([0], 0)
-    await running
+    with structlog.testing.capture_logs() as lines:
+        await running
+    assert lines == []
     assert (len(setup.streams.sinks), setup.sink.events) == (1, [])
 
 
@@ -192,10 +194,10 @@ async def test_a_large_conversation_is_cut_in_a_thread(setup: Setup) -> None:
     """The loop goes on while half a megabyte is rendered, encoded and cut."""
     large = chat(ContextPolicyKind.SLIDING_WINDOW, turns=1000)
     running = asyncio.create_task(setup.admit(large, max_tokens=ROOM).run_up())
-    pauses, last = [], time.monotonic()
+    turns = 0
     while not running.done():
-        await asyncio.sleep(0.001)
-        pauses.append(time.monotonic() - last)
-        last = time.monotonic()
-    assert len(pauses) > 10
+        await asyncio.sleep(0)
+        turns += 1
+    # Done on the loop it takes but one.
+    assert turns > 3
     assert len(setup.streams.asked[0][0]) <= CONTEXT - ROOM

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import structlog
 
@@ -23,13 +22,8 @@ from services.tokenizer.output_stage import OutputStage
 log = structlog.get_logger(__name__)
 
 
-class _Shown(NamedTuple):
-    """What of a piece goes out."""
-
-    token_ids: list[int]
-    text: str
-    logprobs: Logprobs | None
-    parsed: Parsed | None
+# What of a piece goes out: token ids, content, log probabilities and the rest.
+_Shown = tuple[list[int], str, Logprobs | None, Parsed | None]
 
 
 class FilterStage(OutputStage):
@@ -65,11 +59,18 @@ class FilterStage(OutputStage):
         self._metrics = metrics
         self._withheld = withheld
         self._content = Channel(active)
-        # The content's filter where it alone is at work.
-        self._guard = self._content.guard if active.watch is None else None
         self._reasoning: Channel | None = None
         self._calls: dict[int, Channel] = {}
         self._tokens = WaitingTokens(withheld)
+        self._guard = self._content.guard
+        # Chosen once, since it runs for nearly each token.
+        self._take_content: Callable[[list[int], str], _Shown] = lambda token_ids, text: self._filtered(
+            token_ids, text, None, None
+        )
+        if active.watch is None:
+            self._take_content = self._guarded
+        elif active.guard is None:
+            self._take_content = self._watched
 
     def choice_delta(
         self, index: int, token_ids: list[int], text: str, logprobs: Logprobs | None, parsed: Parsed | None = None
@@ -77,37 +78,21 @@ class FilterStage(OutputStage):
         """Filter a piece and pass on what may go out."""
         if self.over:
             return
-        guard = self._guard
-        following = shown = None
         try:
-            if guard is not None and parsed is None and logprobs is None:
-                state = guard.state
-                following = state.moves.get(text) or guard.following(text)
-            if guard is None or following is None or (behind := self.choice.behind()) is None:
-                shown = self._filtered(token_ids, text, logprobs, parsed)
+            if parsed is None and logprobs is None:
+                shown = self._take_content(token_ids, text)
             else:
-                # Nearly always: content in which nothing matches. What the general way would do is written out here.
-                begin, seen = guard.out + state.length, state.held + text
-                guard.state = following
-                guard.out += len(seen) - following.length
-                runs = self._tokens.runs
-                runs.append((begin, begin + len(text) + behind, token_ids, None))
-                token_ids = runs.popleft()[2] if runs[0][1] <= guard.out else []
-                while runs and runs[0][1] <= guard.out:
-                    token_ids = token_ids + runs.popleft()[2]
-                text = seen[: len(seen) - following.length]
+                shown = self._filtered(token_ids, text, logprobs, parsed)
         except Exception:
             log.exception("output filter failed", request_id=self._request_id)
             self.choice_failed(InternalError())
             return
-        if shown is None:
-            if text or token_ids:
-                self.reader.choice_delta(index, token_ids, text, None)
-            return
-        self._pass_on(shown)
-        if self._stopped:
-            self._log()
-            self.end(FinishReason.CONTENT_FILTER)
+        shown_ids, shown_text, shown_logprobs, shown_parsed = shown
+        if shown_text or shown_ids or shown_parsed is not None:
+            self.reader.choice_delta(index, shown_ids, shown_text, shown_logprobs, shown_parsed)
+            if shown_parsed is not None and self._stopped:
+                self._log()
+                self.end(FinishReason.CONTENT_FILTER)
 
     def choice_finished(self, index: int, finish: Finish) -> None:
         """Pass on what was held back, then the end."""
@@ -119,16 +104,39 @@ class FilterStage(OutputStage):
             log.exception("output filter failed", request_id=self._request_id)
             self.choice_failed(InternalError())
             return
-        self._pass_on(shown)
+        token_ids, text, logprobs, parsed = shown
+        if text or token_ids or parsed is not None:
+            self.reader.choice_delta(index, token_ids, text, logprobs, parsed)
         self._log()
         if self._stopped:
             self.end(FinishReason.CONTENT_FILTER)
         else:
             super().choice_finished(index, finish)
 
-    def _pass_on(self, shown: _Shown) -> None:
-        if shown.text or shown.token_ids or shown.parsed is not None:
-            self.reader.choice_delta(self.index, *shown)
+    def _guarded(self, token_ids: list[int], text: str) -> _Shown:
+        """The same as `_filtered` for content alone, where no rule only reports, and nearly always nothing matches."""
+        guard = self._guard
+        assert guard is not None
+        state = guard.state
+        following = state.moves.get(text) or guard.following(text)
+        if following is None or (behind := self.choice.behind()) is None:
+            return self._filtered(token_ids, text, None, None)
+        begin, seen = guard.out + state.length, state.held + text
+        guard.state = following
+        guard.out = out = guard.out + len(seen) - following.length
+        runs = self._tokens.runs
+        runs.append((begin, begin + len(text) + behind, token_ids, None))
+        token_ids = runs.popleft()[2] if runs[0][1] <= out else []
+        while runs and runs[0][1] <= out:
+            token_ids = token_ids + runs.popleft()[2]
+        return token_ids, seen[: len(seen) - following.length], None, None
+
+    def _watched(self, token_ids: list[int], text: str) -> _Shown:
+        """The same for content alone, where all rules only report."""
+        watch = self._content.watch
+        assert watch is not None
+        watch.feed(text)
+        return token_ids, text, None, self._parsed("", ()) if watch.matches else None
 
     def _filtered(self, token_ids: list[int], text: str, logprobs: Logprobs | None, parsed: Parsed | None) -> _Shown:
         reasoning = self._reasoned(parsed.reasoning) if parsed is not None else ""
@@ -143,9 +151,9 @@ class FilterStage(OutputStage):
             token_ids, logprobs = self._tokens_of(begin, token_ids, logprobs)
         calls = self._called(parsed.tool_calls) if parsed is not None else []
         if not self._stopped:
-            return _Shown(token_ids, text, logprobs, self._parsed(reasoning, calls))
-        rest = self._rest(reasoning, text, calls)
-        return rest._replace(token_ids=token_ids + rest.token_ids, logprobs=_joined(logprobs, rest.logprobs))
+            return token_ids, text, logprobs, self._parsed(reasoning, calls)
+        later_ids, text, later_logprobs, rest = self._rest(reasoning, text, calls)
+        return token_ids + later_ids, text, _joined(logprobs, later_logprobs), rest
 
     def _rest(self, reasoning: str = "", text: str = "", calls: Sequence[ToolCallPiece] = ()) -> _Shown:
         """All that is held back, behind what goes out before it. Tokens that must not go out now never do."""
@@ -156,7 +164,7 @@ class FilterStage(OutputStage):
         token_ids, logprobs = self._released()
         self._tokens.drop()
         parsed = self._parsed(reasoning, [*calls, *(piece for piece in held if piece.arguments)])
-        return _Shown(token_ids, text, logprobs, parsed)
+        return token_ids, text, logprobs, parsed
 
     @property
     def _stopped(self) -> bool:
@@ -179,6 +187,7 @@ class FilterStage(OutputStage):
             return token_ids, logprobs
         behind = self.choice.behind()
         if behind is None:
+            guard.masked.clear()
             self._withheld(len(token_ids))
             return [], None
         if token_ids:
@@ -196,7 +205,7 @@ class FilterStage(OutputStage):
             return ""
         if self._reasoning is None:
             self._reasoning = Channel(self._active)
-        return self._reasoning.feed(text)
+        return _fed(self._reasoning, text)
 
     def _called(self, pieces: Sequence[ToolCallPiece]) -> list[ToolCallPiece]:
         shown: list[ToolCallPiece] = []
@@ -206,7 +215,7 @@ class FilterStage(OutputStage):
             channel = self._calls.get(piece.index)
             if channel is None:
                 channel = self._calls[piece.index] = Channel(self._active)
-            arguments = channel.feed(piece.arguments)
+            arguments = _fed(channel, piece.arguments)
             if arguments or piece.id is not None:
                 shown.append(replace(piece, arguments=arguments))
         return shown
@@ -227,6 +236,14 @@ class FilterStage(OutputStage):
         if self.findings.filter_matches:
             rules = Counter(f"{match.rule}: {match.action.value}" for match in self.findings.filter_matches)
             log.info("output filter matched", request_id=self._request_id, choice=self.index, matches=dict(rules))
+
+
+def _fed(channel: Channel, text: str) -> str:
+    """What may go out of a text whose tokens nobody knows, so that nobody asks where it was masked."""
+    out = channel.feed(text)
+    if channel.guard is not None:
+        channel.guard.masked.clear()
+    return out
 
 
 def _joined(first: Logprobs | None, second: Logprobs | None) -> Logprobs | None:

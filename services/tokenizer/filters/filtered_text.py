@@ -26,7 +26,18 @@ class FilteredText:
         rules: all rules of the file.
     """
 
-    __slots__ = ("_covered", "_ends", "_rules", "_scanner", "masked", "matches", "out", "state", "stopped")
+    __slots__ = (
+        "_covered",
+        "_ends",
+        "_own_state",
+        "_rules",
+        "_scanner",
+        "masked",
+        "matches",
+        "out",
+        "state",
+        "stopped",
+    )
 
     def __init__(self, scanner: Scanner, rules: Sequence[Rule]) -> None:
         self._scanner = scanner
@@ -37,6 +48,7 @@ class FilteredText:
         self._ends: dict[int, int] = {}
         self.state = scanner.state()
         """What is held back. While something is masked it is one of its own, without moves."""
+        self._own_state = False
         self.out = 0
         """Characters given out."""
         self.stopped = False
@@ -56,8 +68,10 @@ class FilteredText:
         """The state after the next text, where it goes on without a match and none is being masked."""
         if self.masked or self._covered or self.stopped:
             return None
-        # What is held may be in a state of its own from before.
-        return self._scanner.following(self._scanner.state(self.state.held, self.state.word_before), text)
+        if self._own_state:
+            self._own_state = False
+            self.state = self._scanner.state(self.state.held, self.state.word_before)
+        return self._scanner.following(self.state, text)
 
     def feed(self, text: str) -> str:
         """Take the next text. Returns: what may go out now."""
@@ -88,8 +102,10 @@ class FilteredText:
             known = sorted((one for one in found if one.start < open_start), key=_order)
         shown = self._shown(seen, open_start, known)
         if self._covered or self.masked:
+            self._own_state = True
             self.state = State(seen[open_start:], word_before)
             return shown
+        self._own_state = False
         self.state = self._scanner.state(seen[open_start:], word_before)
         return shown
 

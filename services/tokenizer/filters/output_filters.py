@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _REREAD_SECONDS = 1.0
 # Combinations of scopes that are kept ready; each has moves of its own.
-_COMBINATIONS = 64
+_COMBINATIONS = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from services.tokenizer.filters.rule import Rule
 from services.tokenizer.filters.word_finder import WordFinder
 from services.tokenizer.findings import FilterAction
 
-# Moves that are remembered; some 20 MB.
-_MOVES = 100_000
+# States and moves that are remembered; they take some 10 MB.
+_REMEMBERED = 100_000
 # Characters of a piece whose move is remembered. Tokens are shorter; what is longer will hardly come again.
 _MOVE_CHARACTERS = 32
 
@@ -111,13 +111,14 @@ class Scanner:
             self._whole |= part.whole
         self._folder = folder
         self._states: dict[tuple[str, WordBefore], State] = {}
-        self._moves = 0
+        self._remembered = 0
 
     def state(self, held: str = "", word_before: WordBefore = _NO_WORD) -> State:
         """The state with this text held back."""
         key = (held, word_before)
         state = self._states.get(key)
         if state is None:
+            self._count()
             state = self._states[key] = State(held, word_before)
         return state
 
@@ -126,7 +127,11 @@ class Scanner:
         if not 0 < len(piece) <= _MOVE_CHARACTERS:
             return None
         # Most pieces begin with what ends a word, and how they go on from there is known from other states.
-        first = self._break(state, piece[0]) if state.held else None
+        first = None
+        if state.held:
+            character = piece[0]
+            breaks = state.breaks
+            first = breaks[character] if character in breaks else self._break(state, character)
         following = None if first is None else first.moves.get(piece)
         if following is None:
             start = state if first is None else first
@@ -141,21 +146,25 @@ class Scanner:
 
     def remember(self, state: State, piece: str, following: State) -> None:
         """Keep a move with which no match came."""
-        if self._moves >= _MOVES:
-            # Texts under way go on with states of their own.
-            self._states = {}
-            self._moves = 0
+        self._count()
         state.moves[piece] = following
-        self._moves += 1
+
+    def _count(self) -> None:
+        self._remembered += 1
+        if self._remembered > _REMEMBERED:
+            # Texts under way keep their states, which lead nowhere then.
+            for state in self._states.values():
+                state.moves.clear()
+                state.breaks.clear()
+            self._states.clear()
+            self._remembered = 1
 
     def _break(self, state: State, character: str) -> State | None:
-        if character in state.breaks:
-            return state.breaks[character]
         scan = self.scan(state.held + character, state.word_before, False)
         first = None
         if not scan.found and scan.open_start >= state.length:
             first = self.state("", self._before(state.held, None, state.length, state.word_before))
-        self._moves += 1
+        self._count()
         state.breaks[character] = first
         return first
 

@@ -101,30 +101,31 @@ def test_a_window_whole_and_streamed(service: Service) -> None:
     assert {line["dropped_messages"] for line in lines[-2:]} == {told["dropped_messages"]}
 
 
-@pytest.mark.parametrize(("policy", "limit"), [("error", CONTEXT), ("sliding_window", 420)])
-def test_cached_tokens_grow_from_turn_to_turn(service: Service, policy: str, limit: int) -> None:
-    """A caller that sends its whole history each time finds each prompt in vLLM's cache up to its newest turn, with
-    nothing left out and between the turns at which more is left out."""
-    words = f"This is the log of the {policy} crew. The boat sails on past the harbour of"
+def test_cached_tokens_grow_from_turn_to_turn(service: Service) -> None:
+    """A caller that sends its whole history each time finds each prompt in vLLM's cache up to its newest turn: before
+    anything is left out, and for several turns after each time that more is."""
+    words = "This is the log of a long voyage. The boat sails on past the harbour of"
     prompts, cached, dropped = list[int](), list[int](), list[int]()
-    for turn in range(14):
-        answer = ask(service, policy, talk(turn, words), max_tokens=max(8, CONTEXT - limit))
+    for turn in range(13, 20):
+        answer = ask(service, "sliding_window", talk(turn, words), max_tokens=CONTEXT - 800)
         prompts.append(answer["usage"]["prompt_tokens"])
         cached.append(answer["usage"]["prompt_tokens_details"]["cached_tokens"])
         dropped.append(answer.get("context", {"dropped_messages": 0})["dropped_messages"])
-    assert (dropped[-1] > 0) == (policy == "sliding_window")
-    stable = [turn for turn in range(1, 14) if dropped[turn] == dropped[turn - 1]]
-    assert len(stable) >= 10
+    figures = list(zip(prompts, cached, dropped, strict=True))
+    assert dropped[2] == 0 < dropped[-1], figures
+    stable = [turn for turn in range(1, len(prompts)) if dropped[turn] == dropped[turn - 1]]
+    assert len(stable) >= 5, figures
     for turn in stable:
         # The last question of each prompt is not part of the next, and blocks are found whole.
-        assert cached[turn] >= (prompts[turn - 1] - 16) // BLOCK * BLOCK, (turn, prompts, cached)
-    assert sum(cached) > sum(prompts) / 2
+        assert cached[turn] >= (prompts[turn - 1] - 16) // BLOCK * BLOCK, figures
+    after = [cached[turn] for turn in stable if dropped[turn]]
+    assert len(after) >= 3 and max(after) > after[0] > BLOCK, figures
 
 
 def test_a_summary_is_written_told_and_used(service: Service) -> None:
     """The model writes it, the response tells it with what it took, it is part of the answer's prompt, and handed back
     it is part of the next prompt while only the messages after it are sent."""
-    messages = talk(6)
+    messages = talk(8)
     answer = ask(service, "summarize", messages)
     told = answer["context"]
     assert told["policy"] == "summarize" and told["dropped_messages"] > 0
@@ -151,25 +152,29 @@ def test_a_summary_is_written_told_and_used(service: Service) -> None:
 def test_leaving_while_a_summary_is_written(service: Service, way: str) -> None:
     """Within a second of the caller's leaving vLLM has stopped, and no answer begins."""
     wait_until(service.is_idle, 30, "vLLM is not idle before the test")
-    # Room for a summary of 250 tokens, of which some seconds of writing are left.
-    messages = talk(60, f"A {way} log. The boat sails on past the harbour of")
-    before = len(service.log())
+    # Room for a summary of 100 tokens, which takes some seconds.
+    messages = talk(24, f"A {way} log. The boat sails on past the harbour of")
+    before, written = len(service.log()), service.engine_metric("vllm:generation_tokens_total")
+
+    def writes() -> bool:
+        return service.engine_metric("vllm:generation_tokens_total") > written + 2
+
     if way == "http":
         address = urlsplit(service.url)
         connection = http.client.HTTPConnection(str(address.hostname), address.port)
-        body = json.dumps(fields(service, "summarize", messages, max_tokens=CONTEXT - 2000, stream=True))
+        body = json.dumps(fields(service, "summarize", messages, max_tokens=CONTEXT - 800, stream=True))
         connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
-        wait_until(lambda: not service.is_idle(), 20, "nothing runs")
+        wait_until(writes, 20, "nothing is written")
         connection.close()
     else:
         request = text_pb2.GenerateRequest(
             model=service.model,
             chat=chat_prompt(messages, context_policy=KIND(kind=KIND.KIND_SUMMARIZE)),
-            sampling_params=sampling_pb2.SamplingParams(temperature=0, max_tokens=CONTEXT - 2000),
+            sampling_params=sampling_pb2.SamplingParams(temperature=0, max_tokens=CONTEXT - 800),
         )
         with grpc.insecure_channel(service.tokenizer) as channel:
             call = text_pb2_grpc.TextServiceStub(channel).Generate(request)
-            wait_until(lambda: not service.is_idle(), 20, "nothing runs")
+            wait_until(writes, 20, "nothing is written")
             call.cancel()
     wait_until(service.is_idle, 1, f"{way}: vLLM is not idle")
     wait_until(

@@ -195,7 +195,7 @@ async def test_no_room_for_a_summary(tokenizer: TextTokenizer) -> None:
     assert caught.value.reason == "CONTEXT_LENGTH_EXCEEDED"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 async def test_any_history_and_limit(tokenizer: TextTokenizer, data: st.DataObject) -> None:
     """For random conversations, limits and summaries: the prompt fits, its last turn and system message are whole, and

@@ -77,7 +77,7 @@ def test_questions_hold_all_turns_in_order(name: str, tokenizer_of: TokenizerOf)
     what is cut is told."""
     tokenizer = tokenizer_of(name)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(histories(), st.integers(40, 400))
     def holds(messages: list[Message], room: int) -> None:
         turns = material(messages)[:-1]

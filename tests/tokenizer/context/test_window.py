@@ -39,6 +39,12 @@ class Counted(TextTokenizer):
         return super().encode_segments(segments)
 
 
+@pytest.fixture(scope="module")
+def counted(files_of: FilesOf) -> Counted:
+    """The default model's tokenizer."""
+    return Counted(files_of(SMOLLM2))
+
+
 def test_room_for_the_answer() -> None:
     """What the request says, else a quarter of the context and at most 4096 tokens; never nothing."""
     assert answer_room(2048, 100) == 100
@@ -76,7 +82,7 @@ def test_quanta_are_few() -> None:
 def holds_for(tokenizer: TextTokenizer) -> None:
     """Run the property for one model."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(histories(), st.data())
     def holds(messages: list[Message], data: st.DataObject) -> None:
         whole = tokens(messages, tokenizer)
@@ -155,25 +161,25 @@ def test_a_little_more_room_moves_nothing(tokenizer_of: TokenizerOf) -> None:
     assert len(kept) == 1
 
 
-def test_a_long_history_is_rendered_a_few_times(files_of: FilesOf) -> None:
+def test_a_long_history_is_rendered_a_few_times(counted: Counted) -> None:
     """2048 messages that are thirty times too long take a dozen renderings, not one for each turn."""
-    tokenizer = Counted(files_of(SMOLLM2))
+    counted.encoded = 0
     messages = [said(("user", "assistant")[number % 2], f"message {number} " * 10) for number in range(2047)]
-    window = fitted(chat_of(messages), tokenizer, 2000)
+    window = fitted(chat_of(messages), counted, 2000)
     assert 1000 < len(window.token_ids) <= 2000
-    assert tokenizer.encoded <= 12
+    assert counted.encoded <= 12
     assert window.dropped_tokens > 50_000
 
 
-def test_a_hopeless_beginning_is_not_rendered(files_of: FilesOf) -> None:
+def test_a_hopeless_beginning_is_not_rendered(counted: Counted) -> None:
     """Of a history a thousand times too long only ends that may fit are encoded; what is left out is counted."""
-    tokenizer = Counted(files_of(SMOLLM2))
+    counted.encoded = 0
     messages = [said(("user", "assistant")[number % 2], "word " * 4000) for number in range(100)]
     messages += [said("user", "short"), said("assistant", "short"), said("user", "Well?")]
-    window = fitted(chat_of(messages), tokenizer, 100)
+    window = fitted(chat_of(messages), counted, 100)
     assert [message["content"] for message in window.chat.messages] == ["short", "short", "Well?"]
     assert 400_000 < window.dropped_tokens < 402_000
-    assert tokenizer.encoded <= 8
+    assert counted.encoded <= 8
 
 
 def test_open_ends_stay_open(tokenizer_of: TokenizerOf) -> None:

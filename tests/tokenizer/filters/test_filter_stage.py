@@ -76,7 +76,7 @@ def case(draw: st.DrawFn) -> tuple[list[Written], str, list[int]]:
     return rules, text, draw(st.lists(st.integers(1, 4), min_size=40, max_size=40))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(case())
 def test_text_matches_and_tokens_of_any_split(
     tokenizer: TextTokenizer, given_case: tuple[list[Written], str, list[int]]

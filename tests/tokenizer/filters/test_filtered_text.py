@@ -81,7 +81,7 @@ TEXTS = st.text(LETTERS, max_size=24)
 CUTS = st.lists(st.integers(0, 24), max_size=8)
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(written_rules(), st.lists(st.tuples(TEXTS, CUTS), min_size=1, max_size=4))
 def test_what_comes_out_is_the_references_for_every_split(
     rules: list[Written], texts: list[tuple[str, list[int]]]
@@ -99,7 +99,7 @@ def test_what_comes_out_is_the_references_for_every_split(
             assert state.out == len(expected)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(written_rules(), TEXTS, CUTS)
 def test_what_has_left_never_holds_a_part_of_a_match(rules: list[Written], text: str, cuts: list[int]) -> None:
     """After each piece, what has left is the begin of what leaves in the end: nothing that must be masked, or that
@@ -121,7 +121,7 @@ def may_begin_match(rule: Written, text: str) -> bool:
     return False
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(written_rules(), TEXTS, CUTS)
 def test_no_more_is_held_than_a_match_may_begin_with(rules: list[Written], text: str, cuts: list[int]) -> None:
     """With word lists, what is held back after each piece is the proper begin of a word, or a word that waits to be
