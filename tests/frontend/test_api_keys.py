@@ -14,7 +14,6 @@ import structlog
 from services.chassis.errors import Unauthenticated
 from services.chassis.settings import SettingsError
 from services.frontend.api_keys import ApiKeys
-from tests.e2e.browser import running_browser
 from tests.fakes.scripted_text_service import ScriptedTextService
 from tests.frontend.conftest import Frontend, Starter, running_frontend, until_ready
 from tests.frontend.requests import CHAT, chat, error_of, events, texts
@@ -212,10 +211,6 @@ async def test_changes_are_taken_over(locked: Frontend, keys_file: Path) -> None
         (b"so-\xc3\xa9\n", "line 1 of"),
         (b"so-\x00\n", "line 1 of"),
         (b"s" * 513, "line 1 of"),
-        (b"people: so-a b\n", "line 1 of"),
-        (b"people:\n: so-a\n", "line 2 of"),
-        (b"peo ple: so-a\n", "line 1 of"),
-        (b"one: so-a\ntwo: so-a\n", "line 2 of .* repeats a key under another name"),
     ],
 )
 async def test_wrong_files(tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -255,47 +250,3 @@ async def test_description(locked: Frontend, service: ScriptedTextService) -> No
     async with running_frontend(service.port) as frontend:
         described = (await frontend.client.get("/openapi.json")).json()
         assert "security" not in described and "securitySchemes" not in described["components"]
-
-
-async def test_page(start: Starter, keys_file: Path, tmp_path: Path) -> None:
-    """The page asks for a key when it is refused, tells a wrong one, and works with a right one, which is gone with
-    the tab unless the user wants it remembered. Other keys have other chats."""
-    locked = await start(api_keys_file=keys_file, state_dir=tmp_path)
-
-    def drive() -> None:
-        from playwright.sync_api import expect
-
-        with running_browser() as browser:
-            context = browser.new_context()
-            page = context.new_page()
-            page.goto(locked.url)
-            dialog, key, reason = page.locator("#key-dialog"), page.locator("#key"), page.locator("#key-reason")
-            expect(reason).to_have_text("This service asks for an API key.")
-            expect(key).to_be_focused()
-            key.fill("so-wrong")
-            key.press("Enter")
-            expect(reason).to_have_text("This API key is not accepted.")
-            key.fill(KEY)
-            key.press("Enter")
-            expect(page.locator("#model")).to_have_value("scripted")
-            expect(dialog).to_be_hidden()
-            page.locator("#prompt").fill("one two")
-            page.locator("#prompt").press("Enter")
-            expect(page.locator(".assistant .text")).to_contain_text("one two")
-            page.reload()
-            expect(page.locator(".assistant .text")).to_contain_text("one two")
-            expect(dialog).to_be_hidden()
-            other_tab = context.new_page()
-            other_tab.goto(locked.url)
-            expect(other_tab.locator("#key-dialog")).to_be_visible()
-            other_tab.locator("#key").fill(OTHER)
-            other_tab.locator("#key-remember").check()
-            other_tab.locator("#key").press("Enter")
-            expect(other_tab.locator("#model")).to_have_value("scripted")
-            expect(other_tab.locator("#sessions-note")).to_have_text("No chats yet.")
-            third_tab = context.new_page()
-            third_tab.goto(locked.url)
-            expect(third_tab.locator("#model")).to_have_value("scripted")
-            expect(third_tab.locator("#key-dialog")).to_be_hidden()
-
-    await asyncio.to_thread(drive)
