@@ -81,7 +81,7 @@ class TokenTable:
             _check_ids(tokens)
             kind, strip_left = _decoder_kind(document.get("decoder"))
             token_bytes, texts = _TABLES[kind](tokens)
-            if kind is DecoderKind.OTHER and '"ByteFallback"' in json.dumps(document["decoder"]):
+            if kind is DecoderKind.OTHER and '"ByteFallback"' in json.dumps(document.get("decoder")):
                 token_bytes |= {one: byte for one, token in tokens.items() if (byte := _fallback_byte(token))}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerFilesError(f"tokenizer.json cannot be read: {error!r}; save the tokenizer anew") from error
