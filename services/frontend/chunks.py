@@ -102,9 +102,9 @@ class Chunks:
         return self._event([choice], usage)
 
     def findings(self, index: int, detail: Detail, usage: Usage | None = None) -> bytes:
-        """Return an event that tells what was found in the text of the events before it, or nothing."""
+        """Return an event that tells what was found in the text of the events before it."""
         found = finding_objects(detail.filter_matches, detail.format_faults)
-        return self._event([self._shape.piece(index, "") | found], usage) if found else b""
+        return self._event([self._shape.piece(index, "") | found], usage)
 
     def closing(self, finished: Finished, usage: Usage | None = None) -> bytes:
         """Return the event that ends a choice."""

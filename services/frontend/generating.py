@@ -14,7 +14,7 @@ from services.frontend.generations import start_all
 from services.frontend.metrics import FrontendMetrics
 from services.frontend.request_context import RequestContext
 from services.frontend.running import Running
-from services.frontend.sessions.expansion import Plan
+from services.frontend.sessions.expansion import Expansion, Plan
 from services.frontend.sessions.turns import StoredBody, Turns
 from services.frontend.shapes import Answer, Shape, new_id
 from services.frontend.sink import Sink, TellingSink
@@ -81,13 +81,13 @@ class Generating:
         if isinstance(asked, Asked):
             return asked
         assert self.turns is not None
-        return await self.turns.planned(asked, context.owner, lambda plan: self._planned(plan, context))
+        return await self.turns.expanded(asked, context.owner, lambda expansion: self._of(expansion, context))
 
-    def _planned(self, plan: Plan, context: RequestContext) -> Asked:
-        request = self.parse(plan.body)
-        if plan.summary and isinstance(request, ChatRequest):
-            request = replace(request, context_summary=plan.summary)
-        return replace(self._asked(request, context), plan=plan)
+    def _of(self, expansion: Expansion, context: RequestContext) -> Asked:
+        request = self.parse(expansion.body)
+        if expansion.summary and isinstance(request, ChatRequest):
+            request = replace(request, context_summary=expansion.summary)
+        return replace(self._asked(request, context), plan=expansion.plan)
 
     def _asked(self, request: Request, context: RequestContext) -> Asked:
         timeout = self.timing.request_timeout

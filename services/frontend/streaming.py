@@ -148,7 +148,7 @@ class StreamSink:
             logprobs = ()
         if pieces:
             self._put(self._chunks.tool_calls_piece(index, pieces, usage, logprobs))
-        if detail is not None:
+        if detail is not None and (detail.filter_matches or detail.format_faults):
             self._put(self._chunks.findings(index, detail, usage))
         return not self._full
 

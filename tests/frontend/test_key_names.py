@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from services.chassis.settings import SettingsError
+from services.frontend.api_keys import ApiKeys
 from tests.fakes.scripted_text_service import ScriptedTextService
 from tests.frontend.conftest import Starter
 from tests.frontend.requests import CHAT, chat
@@ -23,3 +27,22 @@ async def test_names_of_keys(start: Starter, service: ScriptedTextService, tmp_p
         assert (
             await frontend.client.post(CHAT, json=chat(), headers={"authorization": f"Bearer {wrong}"})
         ).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("people: so-a b\n", "line 1 of"),
+        ("people:\n: so-a\n", "line 2 of"),
+        ("peo ple: so-a\n", "line 1 of"),
+        ("one: so-a\ntwo: so-a\n", "line 2 of .* repeats a key under another name"),
+    ],
+)
+def test_wrong_names(tmp_path: Path, content: str, message: str) -> None:
+    """A name with a space, none before a colon, a key with a space, and one key with two names are refused by their
+    line, whose key is not told."""
+    path = tmp_path / "keys"
+    path.write_text(content)
+    with pytest.raises(SettingsError, match=message) as refusal:
+        ApiKeys(path)
+    assert "so-" not in str(refusal.value)

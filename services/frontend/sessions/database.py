@@ -19,8 +19,9 @@ from services.frontend.sessions.tables import metadata
 
 log = structlog.get_logger(__name__)
 
-# Most connections, and threads that wait for the database.
-CONNECTIONS = 4
+# Most connections, and threads that wait for the database; and how many of them search.
+CONNECTIONS = 5
+SEARCHES = 1
 _READS = "streamomni_reads"
 _BUSY_SECONDS = 5
 _CONNECT_SECONDS = 5
@@ -107,14 +108,25 @@ def _engine(url: URL) -> Engine:
             url.set(drivername="postgresql+psycopg"),
             pool_size=CONNECTIONS,
             max_overflow=0,
+            # They are what people wrote, and errors go to the log.
+            hide_parameters=True,
             # A server that was started again closed them all.
             pool_pre_ping=True,
-            connect_args={"connect_timeout": _CONNECT_SECONDS, "options": f"-c statement_timeout={_STATEMENT_MS}"},
+            connect_args={
+                "connect_timeout": _CONNECT_SECONDS,
+                "options": f"-c statement_timeout={_STATEMENT_MS}",
+                # A server that cannot be reached any more counts as lost.
+                "tcp_user_timeout": _STATEMENT_MS,
+            },
         )
     assert url.database is not None
     _make_private(Path(url.database))
     engine = create_engine(
-        url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False}
+        url,
+        pool_size=CONNECTIONS,
+        max_overflow=0,
+        hide_parameters=True,
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False},
     )
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, get_args
 
 from services.chassis.errors import InvalidRequest, TooLarge
 from services.frontend.fields import UINT32, Fields
-from services.frontend.messages import MAX_PARTS, ROLES, parse_tool_calls
+from services.frontend.messages import MAX_PARTS, parse_tool_calls
 from services.frontend.sessions.objects import message_object, session_object
 from services.frontend.sessions.session import (
     MAX_SESSION_BYTES,
     MAX_SESSION_MESSAGES,
+    MAX_SIBLINGS,
+    MAX_SUMMARY_CHARS,
     Outcome,
     Session,
     Status,
@@ -20,11 +23,13 @@ from services.frontend.sessions.session import (
     title_of,
 )
 from services.frontend.sessions.traits import parse_traits
+from services.frontend.sink import FinishReason
 
 FORMAT = "session.export"
 VERSION = 1
 _MAX_ID_CHARS = 64
-_MAX_REASON_CHARS = 32
+_ROLES = ("user", "assistant", "tool")
+_REASONS: tuple[str, ...] = get_args(FinishReason)
 _FINDINGS = ("filter_matches", "format_faults")
 
 
@@ -57,12 +62,16 @@ def imported(document: dict[str, Any], owner: str, now: float) -> tuple[Session,
     given = fields.array("messages", MAX_SESSION_MESSAGES) or []
     ids: dict[str, str] = {}
     messages: list[StoredMessage] = []
+    siblings: Counter[str | None] = Counter()
     size_bytes = 0
     for index, value in enumerate(given):
         path = f"messages[{index}]"
         if not isinstance(value, dict):
             raise InvalidRequest(f"{path} must be an object", param=path)
         messages.append(_message(Fields(value, f"{path}."), ids, now))
+        siblings[messages[-1].parent_id] += 1
+        if siblings[messages[-1].parent_id] > MAX_SIBLINGS:
+            raise TooLarge(f"a session may have at most {MAX_SIBLINGS} messages after one; send less", param=path)
         size_bytes += messages[-1].size_bytes
         if size_bytes > MAX_SESSION_BYTES:
             raise TooLarge(f"a session may have at most {MAX_SESSION_BYTES} bytes of text; send less", param=path)
@@ -79,7 +88,7 @@ def imported(document: dict[str, Any], owner: str, now: float) -> tuple[Session,
         expires_at=None if traits.ttl_seconds is None else now + traits.ttl_seconds,
         taken_title=title_of(first),
         head=head,
-        summary=told.string("summary") if summary_upto is not None else None,
+        summary=told.string("summary", MAX_SUMMARY_CHARS) if summary_upto is not None else None,
         summary_upto=summary_upto,
         message_count=len(messages),
     )
@@ -92,16 +101,16 @@ def _message(fields: Fields, ids: dict[str, str], now: float) -> StoredMessage:
     if not own_id or own_id in ids:
         raise InvalidRequest(f"{fields.path('id')} must be an id of its own", param=fields.path("id"))
     ids[own_id] = new_message_id()
-    role = fields.value("role")
-    if role not in ROLES:
-        raise InvalidRequest(f"{fields.path('role')} must be one of {', '.join(ROLES)}", param=fields.path("role"))
+    role = _one_of(fields, "role", _ROLES)
+    if role is None:
+        raise InvalidRequest(f"{fields.path('role')} is required", param=fields.path("role"))
     status: Status = "complete" if fields.value("status") == "complete" else "partial"
     outcome = Outcome(
         status=status,
         content=fields.string("content") or "",
         reasoning=fields.string("reasoning") or "",
         tool_calls=_tool_calls(fields),
-        finish_reason=fields.string("finish_reason", _MAX_REASON_CHARS),
+        finish_reason=_one_of(fields, "finish_reason", _REASONS),
         model=fields.string("model"),
         usage=_object(fields, "usage"),
         stats=_object(fields, "stats"),
@@ -131,6 +140,13 @@ def _known(fields: Fields, name: str, ids: dict[str, str]) -> str | None:
     return None if given is None else ids[given]
 
 
+def _one_of(fields: Fields, name: str, allowed: tuple[str, ...]) -> str | None:
+    given = fields.string(name)
+    if given is not None and given not in allowed:
+        raise InvalidRequest(f"{fields.path(name)} must be one of {', '.join(allowed)}", param=fields.path(name))
+    return given
+
+
 def _object(fields: Fields, name: str) -> dict[str, Any] | None:
     given: dict[str, Any] | None = fields.value(name) if fields.nested(name) is not None else None
     return given
@@ -144,6 +160,9 @@ def _parts(fields: Fields) -> list[str] | None:
 
 
 def _tool_calls(fields: Fields) -> list[dict[str, Any]]:
+    if fields.value("tool_calls") and fields.value("role") != "assistant":
+        path = fields.path("tool_calls")
+        raise InvalidRequest(f"{path} is for role assistant only", param=path)
     return [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments_json}}
         for call in parse_tool_calls(fields)

@@ -108,7 +108,8 @@ class SessionApi:
         limit = asked.query.integer("limit", 1, MAX_PAGE) or _DEFAULT_PAGE
         after = asked.query.string("after", MAX_ID_CHARS)
         query = asked.query.string("q", MAX_QUERY_CHARS)
-        page = await self.sessions.call(lambda store: store.page(asked.owner, limit, after, query))
+        use = self.sessions.call if query is None else self.sessions.search
+        page = await use(lambda store: store.page(asked.owner, limit, after, query))
         entries = [session_object(session) for session in page.sessions]
         last_id = entries[-1]["id"] if entries else None
         return 200, {"object": "list", "data": entries, "has_more": page.has_more, "last_id": last_id}

@@ -28,16 +28,12 @@ class Plan:
     Args:
         owner: of the session.
         turn: what is kept when it begins.
-        body: an ordinary body, with the whole conversation.
-        summary: of what came before the conversation in `body`; "" where nothing did.
-        sent_ids: ids of the messages in `body` that are no system messages.
+        sent_ids: ids of the messages that the model gets and that are no system messages.
         continued: the answer that is continued.
     """
 
     owner: str
     turn: Turn
-    body: Body
-    summary: str
     sent_ids: Sequence[str]
     continued: Outcome | None
 
@@ -49,6 +45,20 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Expansion:
+    """A planned turn as an ordinary request.
+
+    Args:
+        body: holds the whole conversation.
+        summary: of what came before the conversation in `body`; "" where nothing did.
+    """
+
+    plan: Plan
+    body: Body
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where in its session a turn goes: after the last message of a path."""
 
@@ -57,7 +67,7 @@ class _Place:
     continued: StoredMessage | None = None
 
 
-def plan_turn(store: SessionStore, owner: str, body: Body) -> Plan:
+def expand(store: SessionStore, owner: str, body: Body) -> Expansion:
     """Plan the turn that a body with a `session_id` asks for. Nothing is kept yet.
 
     Raises:
@@ -93,14 +103,10 @@ def plan_turn(store: SessionStore, owner: str, body: Body) -> Plan:
     answer = StoredMessage(
         new_message_id(), new[-1].id if new else place.parent_id, "assistant", Outcome("running"), time.time()
     )
-    return Plan(
-        owner,
-        Turn(session_id, new_holder(), place.parent_id, session.head, new, answer),
-        whole,
-        summary,
-        [message.id for message in (*history, *new)],
-        None if place.continued is None else place.continued.outcome,
-    )
+    turn = Turn(session_id, new_holder(), place.parent_id, session.head, new, answer)
+    sent_ids = [message.id for message in (*history, *new)]
+    continued = None if place.continued is None else place.continued.outcome
+    return Expansion(Plan(owner, turn, sent_ids, continued), whole, summary)
 
 
 def _refuse_others(body: Mapping[str, Any]) -> None:
@@ -150,8 +156,10 @@ def _after_summary(
     policy = body.get("context_policy") or session.traits.context_policy
     if session.summary and policy == "summarize":
         for position, message in enumerate(path):
-            if message.id == session.summary_upto:
-                return session.summary, path[position + 1 :]
+            later = path[position + 1 :]
+            # A model is given at least one message: the answer that is continued may be the summary's last.
+            if message.id == session.summary_upto and (later or body.get("messages")):
+                return session.summary, later
     return "", path
 
 
@@ -217,7 +225,12 @@ def _kept(message: Message, parent_id: str | None, now: float) -> StoredMessage:
 
 
 def _name_as_typed(error: ServiceError, offset: int) -> None:
-    """Name a message by its place among those that were sent."""
+    """Name a message by its place among those that were sent, and one that the session has as such."""
+    place = re.match(r"messages\[(\d+)\]", error.param or "")
+    if place is not None and int(place[1]) < offset:
+        error.message = "a message that the session holds cannot be sent; delete it, or go on before it"
+        error.param = "session_id"
+        return
 
     def moved(found: re.Match[str]) -> str:
         return f"messages[{int(found[1]) - offset}]"

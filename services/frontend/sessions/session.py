@@ -11,10 +11,13 @@ Status = Literal["complete", "partial", "running"]
 
 MAX_SESSIONS_PER_OWNER = 10_000
 MAX_SESSION_MESSAGES = 2000
+# Messages after one, or first ones: each of them tells the ids of all.
+MAX_SIBLINGS = 128
 # Of all texts of a session's messages, in UTF-8.
 MAX_SESSION_BYTES = 8 * 1024 * 1024
 MAX_TITLE_CHARS = 200
 MAX_SYSTEM_CHARS = 65_536
+MAX_SUMMARY_CHARS = 65_536
 MAX_TTL_SECONDS = 10 * 365 * 86_400
 MAX_METADATA_ENTRIES = 16
 MAX_METADATA_NAME_CHARS = 64
@@ -86,9 +89,9 @@ class Outcome:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its texts."""
-        texts = (self.content, self.reasoning, *(str(call) for call in self.tool_calls))
-        return sum(len(text.encode()) for text in texts)
+        """Bytes of its texts and of what else has no bound of its own."""
+        objects = (*self.tool_calls, self.usage, self.stats, self.context, self.findings)
+        return _bytes_of(self.content, self.reasoning, self.model, *(str(each) for each in objects if each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,8 @@ class StoredMessage:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its texts."""
-        return self.outcome.size_bytes
+        """Bytes of its texts and of what else has no bound of its own."""
+        return self.outcome.size_bytes + _bytes_of(self.name, self.tool_call_id, *(self.parts or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +173,7 @@ def new_holder() -> str:
 def title_of(text: str) -> str | None:
     """Return a title taken from a message's text, or None where it has none."""
     return " ".join(text[: 4 * TAKEN_TITLE_CHARS].split())[:TAKEN_TITLE_CHARS].strip() or None
+
+
+def _bytes_of(*texts: str | None) -> int:
+    return sum(len(text.encode()) for text in texts if text)

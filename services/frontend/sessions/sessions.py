@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
 from services.chassis.errors import NotFound, Unavailable
-from services.frontend.sessions.database import CONNECTIONS
+from services.frontend.sessions.database import CONNECTIONS, SEARCHES
 from services.frontend.sessions.port import SessionStore
 
 P = ParamSpec("P")
@@ -26,7 +26,8 @@ class Sessions:
 
     def __init__(self, store: SessionStore | None) -> None:
         self._store = store
-        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="sessions")
+        self._threads = ThreadPoolExecutor(CONNECTIONS - SEARCHES, thread_name_prefix="sessions")
+        self._searching = ThreadPoolExecutor(SEARCHES, thread_name_prefix="sessions-search")
         # Ends of turns that are being kept, by session.
         self._ending: dict[str, asyncio.Future[None]] = {}
 
@@ -39,14 +40,20 @@ class Sessions:
             NotFound: no sessions are kept here.
             ServiceError: as the store does.
         """
+        return self._run(self._threads, lambda store: use(store, *args, **kwargs))
+
+    def search(self, use: Callable[[SessionStore], T]) -> asyncio.Future[T]:
+        """Use the store as `call` does, for what may look through all texts of an owner. Turns do not wait for it."""
+        return self._run(self._searching, use)
+
+    def _run(self, threads: ThreadPoolExecutor, use: Callable[[SessionStore], T]) -> asyncio.Future[T]:
         store = self._store
         if store is None:
             raise NotFound(
                 "this service keeps no sessions; set OMNI_FRONTEND_STATE_DIR or OMNI_FRONTEND_SESSIONS_URL",
                 reason="SESSIONS_DISABLED",
             )
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._threads, lambda: use(store, *args, **kwargs))
+        return asyncio.get_running_loop().run_in_executor(threads, use, store)
 
     def note_ending(self, session_id: str, ending: asyncio.Future[None]) -> None:
         """Let `settled` wait for the end of a turn of this process."""
@@ -76,6 +83,7 @@ class Sessions:
 
     async def close(self) -> None:
         """Wait until all is kept, and give the database back."""
+        await asyncio.to_thread(self._searching.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._threads.shutdown)
         if self._store is not None:
             await asyncio.to_thread(self._store.close)

@@ -27,7 +27,9 @@ def found(
         NotFound: there is none, it has expired or is another owner's.
     """
     wanted = select(sessions).where(sessions.c.id == session_id, sessions.c.owner == owner, is_visible(now))
-    row = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
+    # PostgreSQL fails where it is asked for a text with NUL, which no id has.
+    asked = "\0" not in session_id
+    row = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none() if asked else None
     if row is None:
         error = unknown_session()
         error.param = param

@@ -150,8 +150,9 @@ class SqlSessionStore:
 
     def begin_turn(self, owner: str, turn: Turn) -> None:
         """Take the session's lease and keep the turn's messages."""
-        now = self._clock()
         with self._database.writing() as connection:
+            # After the wait for other writers, which may take most of a lease.
+            now = self._clock()
             row = found(connection, owner, turn.session_id, now, lock=True)
             if rows.is_busy(row, now) or row.head != turn.expected_head:
                 raise busy()
@@ -159,11 +160,8 @@ class SqlSessionStore:
 
     def renew(self, turns: Sequence[tuple[Turn, Outcome]]) -> Collection[str]:
         """Hold leases for longer and keep what there is of the answers."""
-        now = self._clock()
         with self._database.writing() as connection:
-            # In one order, so that two processes do not wait for each other.
-            ordered = sorted(turns, key=lambda each: each[0].session_id)
-            return [turn.holder for turn, outcome in ordered if not sql_turns.renew(connection, turn, outcome, now)]
+            return sql_turns.renew(connection, turns, self._clock())
 
     def finish_turn(self, turn: Turn, outcome: Outcome, summary: Summary | None) -> None:
         """Keep the answer and give the lease back."""
@@ -180,7 +178,8 @@ class SqlSessionStore:
         now = self._clock()
         with self._database.writing() as connection:
             gone = select(sessions.c.id).where(~is_visible(now)).limit(_EXPIRED_AT_ONCE)
-            deleted = delete(sessions).where(sessions.c.id.in_(gone.scalar_subquery()))
+            # Told again for a row that another transaction uses meanwhile: of that only this is looked at once more.
+            deleted = delete(sessions).where(sessions.c.id.in_(gone.scalar_subquery()), ~is_visible(now))
             return connection.execute(deleted).rowcount
 
     def close(self) -> None:

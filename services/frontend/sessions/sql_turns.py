@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from services.chassis.errors import NotFound, TooLarge
 from services.frontend.sessions import rows
@@ -13,6 +13,7 @@ from services.frontend.sessions.port import LEASE_SECONDS, unknown_message
 from services.frontend.sessions.session import (
     MAX_SESSION_BYTES,
     MAX_SESSION_MESSAGES,
+    MAX_SIBLINGS,
     Outcome,
     Summary,
     Traits,
@@ -39,6 +40,8 @@ def begin(connection: Connection, row: Row[Any], turn: Turn, now: float) -> None
     size_bytes = row.size_bytes + sum(message.size_bytes for message in new)
     if row.message_count + len(new) > MAX_SESSION_MESSAGES:
         raise _full(f"{MAX_SESSION_MESSAGES} messages")
+    if sum(parent == turn.parent_id for parent in parents.values()) >= MAX_SIBLINGS:
+        raise _full(f"{MAX_SIBLINGS} messages after one")
     if size_bytes > MAX_SESSION_BYTES:
         raise _full(f"{MAX_SESSION_BYTES} bytes of text")
     # What a process that died has left.
@@ -61,12 +64,16 @@ def begin(connection: Connection, row: Row[Any], turn: Turn, now: float) -> None
     connection.execute(update(sessions).where(sessions.c.id == row.id).values(values))
 
 
-def renew(connection: Connection, turn: Turn, outcome: Outcome, now: float) -> bool:
-    """Hold the lease for longer and keep what there is of the answer; False when that cannot be."""
-    held = update(sessions).where(sessions.c.id == turn.session_id, sessions.c.lease_holder == turn.holder)
-    if connection.execute(held.values(lease_until=now + LEASE_SECONDS)).rowcount == 0:
-        return False
-    return _keep(connection, turn, outcome)
+def renew(connection: Connection, turns: Sequence[tuple[Turn, Outcome]], now: float) -> list[str]:
+    """Hold leases for longer and keep what there is of the answers; see `SessionStore.renew`."""
+    session_ids, holders = [turn.session_id for turn, _ in turns], [turn.holder for turn, _ in turns]
+    own = (sessions.c.id.in_(session_ids), sessions.c.lease_holder.in_(holders))
+    connection.execute(update(sessions).where(*own).values(lease_until=now + LEASE_SECONDS))
+    held = set(connection.execute(select(sessions.c.lease_holder).where(*own)).scalars())
+    answers = [{"answer_id": turn.answer.id, **_columns(outcome)} for turn, outcome in turns if turn.holder in held]
+    if answers:
+        connection.execute(update(messages).where(messages.c.id == bindparam("answer_id")), answers)
+    return [holder for holder in holders if holder not in held]
 
 
 def finish(connection: Connection, turn: Turn, outcome: Outcome, summary: Summary | None, now: float) -> None:
@@ -122,8 +129,11 @@ def remove(connection: Connection, row: Row[Any], gone: Collection[str], head: s
 
 def _keep(connection: Connection, turn: Turn, outcome: Outcome) -> bool:
     own = update(messages).where(messages.c.id == turn.answer.id, messages.c.session_id == turn.session_id)
-    values = rows.outcome_row(outcome) | {"size_bytes": outcome.size_bytes}
-    return connection.execute(own.values(values)).rowcount == 1
+    return connection.execute(own.values(_columns(outcome))).rowcount == 1
+
+
+def _columns(outcome: Outcome) -> dict[str, Any]:
+    return rows.outcome_row(outcome) | {"size_bytes": outcome.size_bytes}
 
 
 def _size_bytes(connection: Connection, session_id: str) -> int:

@@ -12,7 +12,7 @@ import structlog
 
 from services.chassis.errors import Conflict, InternalError, ServiceError, Unavailable
 from services.frontend.running import Running
-from services.frontend.sessions.expansion import Body, Plan, plan_turn
+from services.frontend.sessions.expansion import Body, Expansion, Plan, expand
 from services.frontend.sessions.port import LEASE_SECONDS, SessionStore
 from services.frontend.sessions.recorder import Recorder
 from services.frontend.sessions.session import Outcome
@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 # Three chances within a lease.
 _RENEW_SECONDS = LEASE_SECONDS / 3
+# In one transaction, so that turns which begin or end do not wait long for it.
+_RENEWED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +47,18 @@ class Turns:
         self._sessions = sessions
         self._live: set[Recorder] = set()
 
-    async def planned(self, stored: StoredBody, owner: str, parse: Callable[[Plan], T]) -> T:
-        """Plan a turn and return what `parse` makes of the plan. Both run in a thread.
+    async def expanded(self, stored: StoredBody, owner: str, parse: Callable[[Expansion], T]) -> T:
+        """Plan a turn and return what `parse` makes of it. Both run in a thread.
 
         Raises:
-            ServiceError: see `plan_turn`, and what `parse` raises.
+            ServiceError: see `expand`, and what `parse` raises.
         """
         session_id = stored.body.get("session_id")
         if isinstance(session_id, str):
             await self._sessions.settled(session_id)
 
         def plan(store: SessionStore) -> T:
-            return parse(plan_turn(store, owner, stored.body))
+            return parse(expand(store, owner, stored.body))
 
         return await self._sessions.call(plan)
 
@@ -87,25 +89,25 @@ class Turns:
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
             live = list(self._live)
-            if not live:
-                continue
-            asked_at = time.monotonic()
-            held = [(recorder.plan.turn, recorder.snapshot()) for recorder in live]
-            try:
-                lost = await self._sessions.call(lambda store, turns: set(store.renew(turns)), held)
-            except ServiceError:
-                self._lose_late(live)
-                continue
-            for recorder in live:
-                if recorder.plan.turn.holder not in lost:
-                    recorder.renewed = asked_at
-                elif not recorder.over:
-                    recorder.lose(
-                        Conflict("the session was deleted, or taken over by another turn", reason="SESSION_LOST")
-                    )
+            for begin in range(0, len(live), _RENEWED_AT_ONCE):
+                await self._renew(live[begin : begin + _RENEWED_AT_ONCE])
 
-    def _lose_late(self, live: list[Recorder]) -> None:
-        for recorder in live:
+    async def _renew(self, recorders: list[Recorder]) -> None:
+        asked_at = time.monotonic()
+        held = [(recorder.plan.turn, recorder.snapshot()) for recorder in recorders if not recorder.over]
+        try:
+            lost = await self._sessions.call(lambda store: set(store.renew(held)))
+        except ServiceError:
+            self._lose_late(recorders)
+            return
+        for recorder in recorders:
+            if recorder.plan.turn.holder not in lost:
+                recorder.renewed = asked_at
+            elif not recorder.over:
+                recorder.lose(Conflict("the session was deleted, or taken over by another turn", reason="SESSION_LOST"))
+
+    def _lose_late(self, recorders: list[Recorder]) -> None:
+        for recorder in recorders:
             if not recorder.over and time.monotonic() - recorder.renewed > LEASE_SECONDS:
                 recorder.lose(
                     Unavailable(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from services.frontend.sessions.session import MAX_SESSION_MESSAGES
 from tests.frontend.conftest import Frontend, Starter
 from tests.frontend.requests import error_of
+from tests.frontend.sessions.documents import TREE, document
 
 SESSIONS = "/v1/sessions"
 
@@ -36,29 +35,6 @@ async def create(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     assert response.status_code == 201, response.text
     made: dict[str, Any] = response.json()
     return made
-
-
-def document(*messages: dict[str, Any], **session: Any) -> dict[str, Any]:
-    """An exported document."""
-    return {"object": "session.export", "version": 1, "session": session, "messages": list(messages)}
-
-
-TREE = (
-    {"id": "a", "parent_id": None, "role": "user", "content": "Hello", "status": "complete", "created_at": 7},
-    {
-        "id": "b",
-        "parent_id": "a",
-        "role": "assistant",
-        "content": "Hi",
-        "reasoning": "politely",
-        "status": "complete",
-        "finish_reason": "stop",
-        "usage": {"total_tokens": 3},
-        "stats": {"ttft_ms": 1.5},
-        "filter_matches": [{"rule": "r"}],
-    },
-    {"id": "c", "parent_id": "a", "role": "assistant", "content": "Hell", "status": "running"},
-)
 
 
 async def test_a_session_s_life(client: httpx.AsyncClient) -> None:
@@ -155,23 +131,6 @@ async def test_bad_bodies(client: httpx.AsyncClient, body: dict[str, Any], param
     assert (await client.get(path)).json() == made
 
 
-async def test_export_and_import(client: httpx.AsyncClient) -> None:
-    """What is exported and imported again is the same session under other ids, with its tree, head and numbers."""
-    first = (await client.post(f"{SESSIONS}/import", json=document(*TREE, head="b", system="s"))).json()
-    out = (await client.get(f"{SESSIONS}/{first['id']}/export")).json()
-    second = (await client.post(f"{SESSIONS}/import", json=json.loads(json.dumps(out)))).json()
-    assert first["id"] != second["id"]
-    again = (await client.get(f"{SESSIONS}/{second['id']}/export")).json()
-    told = json.dumps(out)
-    for before, after in zip(out["messages"], again["messages"], strict=True):
-        told = told.replace(before["id"], after["id"])
-    told = told.replace(first["id"], second["id"])
-    expected = json.loads(told)
-    for name in ("created_at", "updated_at"):
-        expected["session"][name] = again["session"][name]
-    assert again == expected
-
-
 async def test_messages(client: httpx.AsyncClient) -> None:
     """The path to the head is listed, or the whole tree; a message tells its siblings and what became of it."""
     made = (await client.post(f"{SESSIONS}/import", json=document(*TREE, head="b"))).json()
@@ -210,32 +169,6 @@ async def test_messages(client: httpx.AsyncClient) -> None:
         await client.patch(path, json={"head": tree[2]["id"]}),
     ):
         assert (response.status_code, error_of(response)["code"]) == (404, "message_not_found")
-
-
-@pytest.mark.parametrize(
-    ("changes", "param"),
-    [
-        ({"version": 2}, "object"),
-        ({"session": None}, "session"),
-        ({"messages": {}}, "messages"),
-        ({"messages": [TREE[0], TREE[0]]}, "messages[1].id"),
-        ({"messages": [TREE[1]]}, "messages[0].parent_id"),
-        ({"messages": [{**TREE[0], "role": "robot"}]}, "messages[0].role"),
-        ({"messages": [{**TREE[0], "content": 1}]}, "messages[0].content"),
-        ({"messages": [{**TREE[0], "usage": 1}]}, "messages[0].usage"),
-        ({"messages": [{**TREE[0], "tool_calls": [{}]}]}, "messages[0].tool_calls[0]"),
-        ({"messages": ["x"]}, "messages[0]"),
-        ({"session": {"head": "z"}}, "session.head"),
-        ({"session": {"title": 1}}, "session.title"),
-        ({"messages": [{**TREE[0], "id": f"m{number}"} for number in range(MAX_SESSION_MESSAGES + 1)]}, "messages"),
-    ],
-)
-async def test_bad_documents(client: httpx.AsyncClient, changes: dict[str, Any], param: str) -> None:
-    """A document with something wrong in it is refused by the place of that, and nothing is kept."""
-    response = await client.post(f"{SESSIONS}/import", json={**document(), **changes})
-    assert response.status_code == 400, response.text
-    assert error_of(response)["param"] == param
-    assert (await client.get(SESSIONS)).json()["data"] == []
 
 
 async def test_keys_are_owners(start: Starter, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ import httpx
 import pytest
 
 from services.frontend.sessions.port import LEASE_SECONDS
+from services.frontend.sessions.sql_store import SqlSessionStore
 from tests.e2e.service import free_ports
 from tests.fakes.scripted_text_service import ScriptedTextService, echo
+from tests.frontend.conftest import Starter
 from tests.frontend.requests import CHAT
 from tests.frontend.sessions.turn_calls import create, kept, said, take_turn, talking, turn
 
@@ -70,26 +72,25 @@ async def _turns_until_killed(
         return answers
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.21])
-async def test_told_is_kept(service: ScriptedTextService, database_url: str, seconds: float) -> None:
+async def test_told_is_kept(service: ScriptedTextService, database_url: str) -> None:
     """Every turn whose answer was told is there after kill -9, whole and in order."""
     async with frontend_process(service, database_url) as (process, client):
         session_id = await create(client)
-        answers = await _turns_until_killed(process, client, session_id, seconds)
+        answers = await _turns_until_killed(process, client, session_id, 0.2)
         await process.wait()
-    async with frontend_process(service, database_url) as (_, client):
-        messages = await kept(client, session_id)
+    store = SqlSessionStore(database_url)
+    messages = store.tree("", session_id)
+    store.close()
     told = [message for number in range(len(answers)) for message in (f"number {number}", f"number {number} ")]
-    assert [message["content"] for message in messages[: len(told)]] == told
-    assert {message["status"] for message in messages[: len(told)]} == {"complete"}
-    assert [answer["session"]["answer_id"] for answer in answers] == [message["id"] for message in messages[1::2]][
-        : len(answers)
-    ]
+    first = messages[: len(told)]
+    assert [message.outcome.content for message in first] == told
+    assert {message.outcome.status for message in first} == {"complete"}
+    assert [message.id for message in first[1::2]] == [answer["session"]["answer_id"] for answer in answers]
     # Kept, but its end was not told yet; or begun; or neither.
-    assert [message["role"] for message in messages[len(told) :]] in ([], ["user", "assistant"])
+    assert [message.role for message in messages[len(told) :]] in ([], ["user", "assistant"])
 
 
-async def test_killed_within_an_answer(service: ScriptedTextService, database_url: str) -> None:
+async def test_killed_within_an_answer(start: Starter, service: ScriptedTextService, database_url: str) -> None:
     """The question is kept, and as partial what the answer had some seconds before; within as many the session is free
     for the next turn."""
     async with frontend_process(service, database_url) as (process, client):
@@ -102,13 +103,13 @@ async def test_killed_within_an_answer(service: ScriptedTextService, database_ur
                     pass
         killed_at = asyncio.get_running_loop().time()
     service.script = echo
-    async with frontend_process(service, database_url) as (_, client):
-        assert said(await kept(client, session_id))[0] == ("user", "one", "complete")
-        while (response := await client.post(CHAT, json=turn(session_id, "two"))).status_code == 409:
-            assert asyncio.get_running_loop().time() - killed_at < LEASE_SECONDS + 2
-            await asyncio.sleep(0.2)
-        assert response.status_code == 200, response.text
-        _, answer, *two = await kept(client, session_id)
-        assert answer["status"] == "partial"
-        assert answer["content"].startswith("word word ")
-        assert said(two) == [("user", "two", "complete"), ("assistant", "two ", "complete")]
+    client = (await start(sessions_url=database_url)).client
+    assert said(await kept(client, session_id))[0] == ("user", "one", "complete")
+    while (response := await client.post(CHAT, json=turn(session_id, "two"))).status_code == 409:
+        assert asyncio.get_running_loop().time() - killed_at < LEASE_SECONDS + 2
+        await asyncio.sleep(0.2)
+    assert response.status_code == 200, response.text
+    _, answer, *two = await kept(client, session_id)
+    assert answer["status"] == "partial"
+    assert answer["content"].startswith("word word ")
+    assert said(two) == [("user", "two", "complete"), ("assistant", "two ", "complete")]

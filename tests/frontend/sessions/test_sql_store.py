@@ -88,6 +88,13 @@ def test_owners_are_apart(store: SqlSessionStore) -> None:
     assert ids(store.tree(OWNER, kept.id)) == [taken.id]
 
 
+def test_no_id_has_nul(store: SqlSessionStore) -> None:
+    """An id with NUL is that of no session; the database is not taken to fail."""
+    for use in (store.get, store.delete, store.tree):
+        with pytest.raises(NotFound):
+            use(OWNER, "sess_\0")
+
+
 def test_owner_has_a_bound(open_store: OpenStore) -> None:
     """The session that is one too many is refused, for that owner alone."""
     store = open_store(max_sessions=2)

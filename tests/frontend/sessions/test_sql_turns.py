@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from services.frontend.sessions.port import LEASE_SECONDS
 from services.frontend.sessions.session import (
     MAX_SESSION_BYTES,
     MAX_SESSION_MESSAGES,
+    MAX_SIBLINGS,
     Outcome,
     Session,
     Summary,
@@ -21,6 +23,8 @@ from services.frontend.sessions.session import (
 from services.frontend.sessions.sql_store import SqlSessionStore
 from tests.frontend.sessions.conftest import Clock, OpenStore
 from tests.frontend.sessions.examples import OWNER, message, session, take_turn, turn
+
+_LONG = "x" * MAX_SESSION_BYTES
 
 
 @pytest.fixture
@@ -183,11 +187,24 @@ def test_parent_that_is_gone(store: SqlSessionStore, kept: Session) -> None:
 def test_too_many_messages(store: SqlSessionStore) -> None:
     """A turn whose messages would be one too many is refused whole; one that just fits is taken."""
     nearly = session()
-    store.create(nearly, [message("x") for _ in range(MAX_SESSION_MESSAGES - 2)])
+    chain = [message("x")]
+    while len(chain) < MAX_SESSION_MESSAGES - 2:
+        chain.append(message("x", chain[-1].id))
+    store.create(nearly, chain)
     with pytest.raises(TooLarge, match=f"at most {MAX_SESSION_MESSAGES} messages"):
-        store.begin_turn(OWNER, turn(nearly.id, "one", "two"))
+        store.begin_turn(OWNER, turn(nearly.id, "one", "two", parent_id=chain[-1].id))
     assert store.get(OWNER, nearly.id).busy is False
-    store.begin_turn(OWNER, turn(nearly.id, "one"))
+    store.begin_turn(OWNER, turn(nearly.id, "one", parent_id=chain[-1].id))
+
+
+def test_too_many_siblings(store: SqlSessionStore) -> None:
+    """A message that has all the messages after it that it may have gets no more; elsewhere the session goes on."""
+    wide = session()
+    parent = message("x")
+    store.create(wide, [parent, *(message("y", parent.id, "assistant") for _ in range(MAX_SIBLINGS))])
+    with pytest.raises(TooLarge, match=f"at most {MAX_SIBLINGS} messages after one"):
+        store.begin_turn(OWNER, turn(wide.id, parent_id=parent.id))
+    store.begin_turn(OWNER, turn(wide.id, "one"))
 
 
 def test_too_long_messages(store: SqlSessionStore, kept: Session) -> None:
@@ -198,6 +215,18 @@ def test_too_long_messages(store: SqlSessionStore, kept: Session) -> None:
         store.begin_turn(OWNER, turn(kept.id, "x", parent_id=first.answer.id, head=first.answer.id))
     store.delete_message(OWNER, kept.id, first.answer.id)
     store.begin_turn(OWNER, turn(kept.id, "x", parent_id=first.messages[0].id, head=first.messages[0].id))
+
+
+@pytest.mark.parametrize(
+    "more", [{"name": _LONG}, {"tool_call_id": _LONG}, {"parts": [_LONG]}], ids=["name", "tool_call_id", "parts"]
+)
+def test_all_of_a_message_counts(store: SqlSessionStore, kept: Session, more: dict[str, Any]) -> None:
+    """What a message has beside its text counts too: each turn reads all of it."""
+    begun = turn(kept.id, "one")
+    heavy = message("one", **more)
+    with pytest.raises(TooLarge, match=f"at most {MAX_SESSION_BYTES} bytes"):
+        store.begin_turn(OWNER, replace(begun, messages=[heavy]))
+    assert store.get(OWNER, kept.id).message_count == 0
 
 
 def test_summary(store: SqlSessionStore, kept: Session) -> None:

@@ -203,6 +203,10 @@ async def test_summary(client: httpx.AsyncClient, service: ScriptedTextService) 
     await take_turn(client, session_id, "2", parent_message_id=None)
     assert asked(service.requests[-1]) == [("system", "s"), ("user", "2")]
     assert service.requests[-1].chat.context_policy.summary == ""
+    # So has an answer that is itself the summary's last message, when it is to go on.
+    await take_turn(client, session_id, continue_message_id=messages[1]["id"])
+    assert [role for role, _ in asked(service.requests[-1])] == ["system", "user", "assistant"]
+    assert service.requests[-1].chat.context_policy.summary == ""
     await client.patch(f"{SESSIONS}/{session_id}", json={"head": messages[3]["id"]})
     await take_turn(client, session_id, "6", context_policy="sliding_window")
     assert [role for role, _ in asked(service.requests[-1])] == ["system", *("user", "assistant") * 2, "user"]
