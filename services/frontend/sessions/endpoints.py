@@ -125,7 +125,10 @@ class SessionApi:
         def read(body: dict[str, Any]) -> tuple[Callable[[Traits], Traits], str | None]:
             fields = Fields(body)
             refuse_others(fields, (*NAMES, "head"))
-            return parse_changes(fields), fields.string("head", MAX_ID_CHARS)
+            head = fields.string("head", MAX_ID_CHARS)
+            if head is None and "head" in body:
+                raise InvalidRequest("head must be the id of a message; leave it out to keep the head", param="head")
+            return parse_changes(fields), head
 
         amend, head = await self.bodies.read(asked.scope, asked.receive, read)
         session = await self._after_its_turn(

@@ -161,6 +161,8 @@ async def test_messages(client: httpx.AsyncClient) -> None:
     chosen = await client.patch(path, json={"head": tree[2]["id"]})
     assert chosen.json()["head"] == tree[2]["id"]
     assert (await client.get(f"{path}/messages")).json()["data"] == [tree[0], tree[2]]
+    nowhere = await client.patch(path, json={"head": None})
+    assert (nowhere.status_code, error_of(nowhere)["param"]) == (400, "head")
     gone = await client.delete(f"{path}/messages/{tree[2]['id']}")
     assert gone.json() == {"id": tree[2]["id"], "object": "session.message.deleted", "deleted": True}
     assert (await client.get(path)).json()["head"] == tree[0]["id"]
