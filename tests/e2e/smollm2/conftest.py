@@ -22,6 +22,20 @@ PROMPTS = (
     "Übersetze ins Englische: Guten Morgen! 😀",
 )
 
+FILTERS = """
+[[rule]]
+name = "city"
+action = "mask"
+words = ["Paris"]
+callers = ["filtered"]
+
+[[rule]]
+name = "secret"
+action = "stop"
+patterns = ['s[e3]cr[e3]t']
+callers = ["filtered"]
+"""
+
 
 @dataclass(frozen=True)
 class PeerRecord:
@@ -56,6 +70,9 @@ def vllm_answers(peer_record: PeerRecord) -> dict[str, PeerAnswer]:
 
 @pytest.fixture(scope="package")
 def service(smollm2: Path, peer_record: PeerRecord, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Our service on the same model."""
-    with running_service(smollm2, tmp_path_factory.mktemp("service") / "log.jsonl") as running:
+    """Our service on the same model. Its output filter is for callers of one name, who come over gRPC."""
+    directory = tmp_path_factory.mktemp("service")
+    filters = directory / "filters.toml"
+    filters.write_text(FILTERS)
+    with running_service(smollm2, directory / "log.jsonl", "--filters-file", str(filters)) as running:
         yield running
