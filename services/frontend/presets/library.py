@@ -126,12 +126,20 @@ def _list(directory: Path) -> Mapping[str, _Version]:
     """Return the versions of a directory's files by their presets' names, in order of name."""
     try:
         found = sorted(path for path in directory.iterdir() if path.name.endswith(_ENDING))
-        stats = {path.name.removesuffix(_ENDING): path.stat() for path in found}
     except OSError as error:
         raise SettingsError(f"presets directory {directory} cannot be read: {error.strerror}") from error
-    if len(stats) > _MAX_FILES:
-        raise SettingsError(f"presets directory {directory} has {len(stats)} presets; at most {_MAX_FILES} are allowed")
-    return {name: (stat.st_mtime_ns, stat.st_size) for name, stat in stats.items()}
+    if len(found) > _MAX_FILES:
+        raise SettingsError(f"presets directory {directory} has {len(found)} presets; at most {_MAX_FILES} are allowed")
+    return {path.name.removesuffix(_ENDING): _version(path) for path in found}
+
+
+def _version(path: Path) -> _Version:
+    try:
+        stat = path.stat()
+    except OSError:
+        # A link to nowhere, for example. Reading it tells which file it is.
+        return (0, 0)
+    return (stat.st_mtime_ns, stat.st_size)
 
 
 def _read(directory: Path, name: str) -> Preset:

@@ -109,6 +109,21 @@ async def test_a_file_that_becomes_broken(tmp_path: Path) -> None:
     assert len(told) == 2 and "also.toml is wrong" in told[0] and "poem.toml is wrong" in told[1]
 
 
+async def test_a_link_to_nowhere(tmp_path: Path) -> None:
+    """It is named, once, and other presets are taken over beside it; at the start it is an error."""
+    presets = Presets(tmp_path)
+    with structlog.testing.capture_logs() as lines:
+        async with following(presets):
+            (tmp_path / "lost.toml").symlink_to(tmp_path / "nowhere")
+            (tmp_path / "poem.toml").write_text(POEM)
+            await until(lambda: "poem" in names(presets))
+            await asyncio.sleep(1.2)
+    told = [line["error"] for line in lines if line["log_level"] == "error"]
+    assert len(told) == 1 and "lost.toml cannot be read: No such file" in told[0]
+    with pytest.raises(SettingsError, match=r"lost\.toml cannot be read"):
+        Presets(tmp_path)
+
+
 async def test_a_directory_that_goes_away(tmp_path: Path) -> None:
     """While the directory cannot be read, its presets stay, and that is told once."""
     directory = tmp_path / "presets"
