@@ -12,12 +12,12 @@ from pathlib import Path
 import structlog
 
 from services.chassis.errors import Unauthenticated
+from services.chassis.rereading import reread
 from services.chassis.settings import SettingsError
 
 log = structlog.get_logger(__name__)
 
 _REASON = "INVALID_API_KEY"
-_REREAD_SECONDS = 1.0
 MAX_KEY_CHARS = 512
 # No key holds a space, so that a line is either.
 _NAMED = re.compile(rb"([A-Za-z0-9._-]{1,64}): +(.*)")
@@ -64,20 +64,15 @@ class ApiKeys:
 
     async def follow(self) -> None:
         """Take over changes of the file until cancelled; while it is wrong, the keys stay as they were."""
-        told: str | None = None
-        while True:
-            await asyncio.sleep(_REREAD_SECONDS)
-            try:
-                names = await asyncio.to_thread(_read, self._path)
-            except SettingsError as error:
-                if str(error) != told:
-                    log.error("API keys not read again; those read before stay", error=str(error))
-                told = str(error)
-                continue
-            told = None
-            if names != self._names:
-                self._names = names
-                log.info("API keys read again", keys=len(names))
+        await reread(
+            self._take_over, lambda wrong: log.error("API keys not read again; those read before stay", error=wrong)
+        )
+
+    async def _take_over(self) -> None:
+        names = await asyncio.to_thread(_read, self._path)
+        if names != self._names:
+            self._names = names
+            log.info("API keys read again", keys=len(names))
 
 
 def owner_of(headers: RawHeaders) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from services.chassis.errors import InvalidRequest, NotFound
+from services.chassis.rereading import reread
 from services.chassis.settings import SettingsError
 from services.frontend.presets.preset import Preset
 from services.frontend.presets.preset_file import PresetError, parse_preset
@@ -17,7 +18,6 @@ from services.frontend.presets.preset_file import PresetError, parse_preset
 log = structlog.get_logger(__name__)
 
 _ENDING = ".toml"
-_REREAD_SECONDS = 1.0
 _MAX_FILES = 256
 _MAX_FILE_BYTES = 64 * 1024
 
@@ -81,19 +81,16 @@ class Presets:
 
         A preset whose file is wrong stays as it was, which is logged once for each version of the file.
         """
-        told: str | None = None
-        while self._directory is not None:
-            await asyncio.sleep(_REREAD_SECONDS)
-            try:
-                versions = await asyncio.to_thread(_list, self._directory)
-            except SettingsError as error:
-                if str(error) != told:
-                    log.error("presets not read again; those read before stay", error=str(error))
-                told = str(error)
-                continue
-            told = None
+        directory = self._directory
+        if directory is None:
+            return
+
+        async def take_over() -> None:
+            versions = await asyncio.to_thread(_list, directory)
             if versions != self._versions:
-                await asyncio.to_thread(self._take_over, self._directory, versions)
+                await asyncio.to_thread(self._take_over, directory, versions)
+
+        await reread(take_over, lambda wrong: log.error("presets not read again; those read before stay", error=wrong))
 
     def _take_over(self, directory: Path, versions: Mapping[str, _Version]) -> None:
         own: dict[str, Preset] = {}

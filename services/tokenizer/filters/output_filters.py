@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from services.chassis.rereading import reread
 from services.chassis.settings import SettingsError
 from services.tokenizer.choice import ChoiceReader
 from services.tokenizer.filters.channel import ActiveRules
@@ -24,7 +25,6 @@ from services.tokenizer.output_stage import NewStage, OutputStage
 
 log = structlog.get_logger(__name__)
 
-_REREAD_SECONDS = 1.0
 # Combinations of scopes that are kept ready; each has moves of its own.
 _COMBINATIONS = 32
 
@@ -82,31 +82,31 @@ class OutputFilters:
         self._path = path
         self._metrics = metrics
         self._compiled = _compile(path)
+        # What the file has become cannot be used.
+        self._wrong = False
         metrics.follow(self._compiled.rules)
         log.info("filters read", rules=len(self._compiled.rules))
 
     async def follow(self) -> None:
         """Take over changes of the files until cancelled. A version that is wrong is refused: the rules before it stay,
         which is logged once. What is under way keeps the rules with which it began."""
-        told: str | None = None
-        while True:
-            await asyncio.sleep(_REREAD_SECONDS)
-            before = self._compiled.versions
-            # A wrong version may name files that are not watched yet, so it is read again each time.
-            if told is None and await asyncio.to_thread(_versions, before) == before:
-                continue
-            try:
-                compiled = await asyncio.to_thread(_compile, self._path)
-            except SettingsError as error:
-                if str(error) != told:
-                    self._metrics.refused()
-                    log.error("filters not read again; those read before stay", error=str(error))
-                told = str(error)
-                continue
-            told = None
-            self._compiled = compiled
-            self._metrics.follow(compiled.rules)
-            log.info("filters read again", rules=len(compiled.rules))
+        await reread(self._take_over, self._refused)
+
+    async def _take_over(self) -> None:
+        before = self._compiled.versions
+        # A wrong version may name files that are not watched yet, so it is read again each time.
+        if not self._wrong and await asyncio.to_thread(_versions, before) == before:
+            return
+        self._wrong = True
+        compiled = await asyncio.to_thread(_compile, self._path)
+        self._wrong = False
+        self._compiled = compiled
+        self._metrics.follow(compiled.rules)
+        log.info("filters read again", rules=len(compiled.rules))
+
+    def _refused(self, wrong: str) -> None:
+        self._metrics.refused()
+        log.error("filters not read again; those read before stay", error=wrong)
 
     def stage(self, model: str, caller: str, request_id: str, withheld: Callable[[int], None]) -> NewStage | None:
         """What makes a choice's stage; None where no rule applies.
