@@ -125,3 +125,8 @@ def over_grpc(
 def reference_of(model: Path) -> Tokenizer:
     """Hugging Face's tokenizer of a model: the oracle."""
     return Tokenizer.from_file(str(model / "tokenizer.json"))
+
+
+def ids_of(reference: Tokenizer, *texts: str) -> list[int]:
+    """The ids of texts, each encoded by itself."""
+    return [token_id for text in texts for token_id in reference.encode(text, add_special_tokens=False).ids]

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from tests.e2e.differential.record import Record, record_peer
 from tests.e2e.differential.requests import Case, cases
 from tests.e2e.differential.tool_requests import reasoning_cases, tool_cases
+from tests.e2e.forced import reference_of
 from tests.e2e.peer import REASONING, TOOLS, running_peer
 from tests.e2e.service import Service, running_service
 from tests.tiny_tools_model import TINY_TOOLS_MODEL_NAME, make_tiny_tools_model
@@ -22,6 +24,12 @@ CASES = 300
 def tiny_model(tiny_model: Path) -> Path:
     """The tiny model with tools and reasoning, in place of the plain one."""
     return make_tiny_tools_model(tiny_model.parent / TINY_TOOLS_MODEL_NAME, tiny_model)
+
+
+@pytest.fixture(scope="package")
+def reference(tiny_model: Path) -> Tokenizer:
+    """Hugging Face's tokenizer of the model."""
+    return reference_of(tiny_model)
 
 
 @pytest.fixture(scope="package")

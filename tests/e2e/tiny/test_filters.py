@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +13,7 @@ from tokenizers import Tokenizer
 from streamomni.engine.v1 import sampling_pb2
 from streamomni.text.v1 import text_pb2
 from tests.e2e.filtering import Filtered, running_filtered
-from tests.e2e.forced import body, over_grpc, reference_of
+from tests.e2e.forced import body, ids_of, over_grpc
 from tests.e2e.service import Service, wait_until
 
 RULES = r"""
@@ -60,18 +59,6 @@ def filtered(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """The filters before the package's engine."""
     with running_filtered(service, tmp_path_factory.mktemp("filters"), RULES, KEYS) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def reference(tiny_model: Path) -> Tokenizer:
-    """Hugging Face's tokenizer of the model."""
-    return reference_of(tiny_model)
-
-
-def ids_of(reference: Tokenizer, text: str) -> list[int]:
-    """The ids of a text."""
-    ids: list[int] = reference.encode(text, add_special_tokens=False).ids
-    return ids
 
 
 def whole(filtered: Filtered, ids: list[int], key: str = BOB, **fields: Any) -> dict[str, Any]:

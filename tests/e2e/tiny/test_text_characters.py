@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tokenizers import Tokenizer
 
-from tests.e2e.forced import END, PROMPT, in_one_piece, over_grpc, reference_of, streamed
+from tests.e2e.forced import END, PROMPT, ids_of, in_one_piece, over_grpc, streamed
 from tests.e2e.service import Service
 
 LLAMA = "\N{LLAMA}"
 FAMILY = "\N{WOMAN}\u200d\N{WOMAN}\u200d\N{GIRL}"
 CHINESE = "\u6f22\u5b57\u304b\u306a"
-
-
-@pytest.fixture(scope="module")
-def reference(tiny_model: Path) -> Tokenizer:
-    """Hugging Face's tokenizer of the model."""
-    return reference_of(tiny_model)
-
-
-def ids_of(reference: Tokenizer, text: str) -> list[int]:
-    """The ids of a text."""
-    ids: list[int] = reference.encode(text, add_special_tokens=False).ids
-    return ids
 
 
 @pytest.mark.parametrize("text", [f"a {LLAMA}b", FAMILY, CHINESE, "so \ufffd", f"\ufffd{LLAMA}"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -11,19 +10,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from streamomni.engine.v1 import engine_pb2, engine_pb2_grpc, sampling_pb2
-from tests.e2e.forced import PROMPT, Whole, grammar, in_one_piece, over_grpc, reference_of, streamed
+from tests.e2e.forced import PROMPT, Whole, grammar, ids_of, in_one_piece, over_grpc, streamed
 from tests.e2e.service import Service, wait_until
-
-
-@pytest.fixture(scope="module")
-def reference(tiny_model: Path) -> Tokenizer:
-    """Hugging Face's tokenizer of the model."""
-    return reference_of(tiny_model)
-
-
-def ids_of(reference: Tokenizer, *texts: str) -> list[int]:
-    """The ids of texts, each encoded by itself."""
-    return [token_id for text in texts for token_id in reference.encode(text, add_special_tokens=False).ids]
 
 
 def every_way(service: Service, ids: list[int], stops: list[str], include: bool = False) -> Whole:

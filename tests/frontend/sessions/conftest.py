@@ -1,4 +1,4 @@
-"""Databases for sessions: an SQLite file, and a PostgreSQL server's."""
+"""A frontend that keeps sessions, and databases for them: an SQLite file, and a PostgreSQL server's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from services.frontend.sessions.sql_store import SqlSessionStore
+from tests.frontend.conftest import Frontend, Starter
 from tests.postgresql import PostgresqlServer, running_postgresql
 
 # Makes a store on the test's database: each call gives another one, as each process has its own.
@@ -24,6 +26,18 @@ class Clock:
     def __call__(self) -> float:
         """Return Unix time in seconds."""
         return self.now
+
+
+@pytest.fixture
+async def frontend(start: Starter, tmp_path: Path) -> Frontend:
+    """A frontend that keeps sessions."""
+    return await start(state_dir=tmp_path / "state")
+
+
+@pytest.fixture
+async def client(frontend: Frontend) -> httpx.AsyncClient:
+    """Its client."""
+    return frontend.client
 
 
 @pytest.fixture(scope="package")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,24 +14,11 @@ from services.frontend.sessions.session import (
     MAX_SIBLINGS,
     MAX_SUMMARY_CHARS,
 )
-from tests.frontend.conftest import Frontend, Starter
 from tests.frontend.requests import error_of
 from tests.frontend.sessions.documents import TREE, document
 
 SESSIONS = "/v1/sessions"
 CALL = {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-@pytest.fixture
-async def frontend(start: Starter, tmp_path: Path) -> Frontend:
-    """A frontend that keeps sessions."""
-    return await start(state_dir=tmp_path / "state")
-
-
-@pytest.fixture
-async def client(frontend: Frontend) -> AsyncIterator[httpx.AsyncClient]:
-    """Its client."""
-    yield frontend.client
 
 
 async def test_export_and_import(client: httpx.AsyncClient) -> None:

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.frontend.conftest import Frontend, Starter
+from tests.frontend.conftest import Starter
 from tests.frontend.requests import error_of
 from tests.frontend.sessions.documents import TREE, document
 
 SESSIONS = "/v1/sessions"
-
-
-@pytest.fixture
-async def frontend(start: Starter, tmp_path: Path) -> Frontend:
-    """A frontend that keeps sessions."""
-    return await start(state_dir=tmp_path / "state")
-
-
-@pytest.fixture
-async def client(frontend: Frontend) -> AsyncIterator[httpx.AsyncClient]:
-    """Its client."""
-    yield frontend.client
 
 
 async def create(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
